@@ -1,0 +1,5 @@
+"""The focus command."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,5 @@
+"""Parsers that turn model replies into actions."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

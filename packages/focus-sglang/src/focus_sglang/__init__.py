@@ -1,0 +1,5 @@
+"""Exact generation through an SGLang server."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
