@@ -70,6 +70,8 @@ class ServerReport:
     """Which distribution the log-probabilities are of."""
     stop_token_kept: bool | None = None
     """The stop token is the last id of a reply that it ended; None if the probe's replies ended otherwise."""
+    stop_string_limit: int | None = None
+    """Most stop strings that one request may carry; None if no limit was met."""
     notes: tuple[str, ...] = field(default_factory=tuple)
     """Findings in plain words, each saying what to change where something should be."""
 

@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from focus_critic import Critic
+
+__all__ = ["Critic"]
