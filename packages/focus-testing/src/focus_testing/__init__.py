@@ -2,4 +2,8 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from focus_testing.engine import Candidate, Engine, Generation, Run
+from focus_testing.models import LanguageModel, NGramModel, ScriptModel
+from focus_testing.tokenizer import ByteTokenizer
+
+__all__ = ["ByteTokenizer", "Candidate", "Engine", "Generation", "LanguageModel", "NGramModel", "Run", "ScriptModel"]
