@@ -2,4 +2,8 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from focus_format.codec import ChatTemplateCodec
+from focus_format.format import PolicyFormat, PreparedPrompt
+from focus_format.policy import Policy
+
+__all__ = ["ChatTemplateCodec", "Policy", "PolicyFormat", "PreparedPrompt"]

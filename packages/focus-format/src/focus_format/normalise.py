@@ -1,0 +1,125 @@
+"""OpenAI-shaped messages as chat templates expect them.
+
+Templates differ in what they survive: arguments as a JSON string are encoded twice by one and crash another, a
+``developer`` message is dropped without a word, ``None`` as content is an undefined value. So every message is brought
+to one shape first, on a copy, and what has no such shape is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from focus_format.snapshot import as_message
+from focus_types import InvalidRequestError, Message
+
+__all__ = ["normalise_messages", "normalise_tools"]
+
+# Reasoning goes by three names; templates know the first.
+_REASONING = ("reasoning_content", "reasoning", "thinking")
+# What a Responses API returned, kept for sending it back; no template knows it.
+_NOT_FOR_TEMPLATES = ("native_output", *_REASONING)
+
+
+def normalise_messages(messages: Iterable[Any], start: int = 0) -> list[Message]:
+    """Messages in the one shape that templates get; the given ones are not changed.
+
+    Args:
+        messages: Dicts, other mappings or pydantic models.
+        start: Index of the first in its conversation, for error messages.
+
+    Raises:
+        InvalidRequestError: Naming the message and what to change.
+    """
+    return [_message(as_message(message, index), index) for index, message in enumerate(messages, start)]
+
+
+def normalise_tools(tools: Sequence[Any]) -> list[dict[str, Any]]:
+    """Tool schemas, each checked to be ``{"type": "function", "function": {"name": ..., ...}}``.
+
+    Raises:
+        InvalidRequestError: Naming the tool; templates would render any other shape without a word.
+    """
+    for index, tool in enumerate(tools):
+        function: Any = tool.get("function") if isinstance(tool, Mapping) else None
+        if not isinstance(function, Mapping) or tool.get("type") != "function" or not function.get("name"):
+            raise InvalidRequestError(
+                f'tool {index} must be {{"type": "function", "function": {{"name": ..., "parameters": ...}}}},'
+                f" got {_short(tool)}"
+            )
+    return list(tools)
+
+
+def _message(message: Message, index: int) -> Message:
+    role = message.get("role")
+    if not isinstance(role, str) or not role:
+        raise InvalidRequestError(f"message {index} has no role: it must be a dict with a role and content")
+    # Templates test for a key's presence and stumble over None, so a key without a value goes.
+    shaped = {key: value for key, value in message.items() if value is not None and key not in _NOT_FOR_TEMPLATES}
+    shaped["role"] = "system" if role == "developer" else role
+    shaped["content"] = _content(message.get("content"), role, index)
+    calls = shaped.pop("tool_calls", None)
+    if calls:
+        shaped["tool_calls"] = [_tool_call(call, index) for call in calls]
+    reasoning = next((message[key] for key in _REASONING if message.get(key) is not None), None)
+    if reasoning is not None:
+        shaped["reasoning_content"] = reasoning
+    return shaped
+
+
+def _content(content: Any, role: str, index: int) -> str:
+    if isinstance(content, str):
+        return content
+    if content is None and role == "assistant":
+        return ""
+    if isinstance(content, list | tuple):
+        parts: list[Any] = list(content)  # pyright: ignore[reportUnknownArgumentType] - narrowed from Any
+        return "".join(_part(part, index) for part in parts)
+    raise InvalidRequestError(
+        f"message {index} ({role}) must have text or a list of text parts as content, got {_short(content)}"
+    )
+
+
+def _part(part: Any, index: int) -> str:
+    if isinstance(part, str):
+        return part
+    text: Any = part.get("text") if isinstance(part, Mapping) else None
+    if not isinstance(text, str) or part.get("type", "text") not in ("text", "input_text", "output_text"):
+        raise InvalidRequestError(f"message {index} has a content part that is not text: {_short(part)}")
+    return text
+
+
+def _tool_call(call: Any, index: int) -> dict[str, Any]:
+    if isinstance(call, Mapping):
+        shaped: dict[str, Any] = dict(call)  # pyright: ignore[reportUnknownArgumentType] - narrowed from Any
+        inner: Any = shaped.get("function", shaped)
+        if isinstance(inner, Mapping) and inner.get("name"):
+            function: dict[str, Any] = {**inner, "arguments": _arguments(inner.get("arguments"), index)}
+            return {**shaped, "function": function} if "function" in shaped else function
+    raise InvalidRequestError(
+        f'message {index} has a tool call that is not {{"function": {{"name": ..., "arguments": ...}}}}: {_short(call)}'
+    )
+
+
+def _arguments(arguments: Any, index: int) -> Any:
+    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+        return {}
+    value = arguments
+    if isinstance(arguments, str):
+        try:
+            value = json.loads(arguments)
+        except ValueError as error:
+            raise InvalidRequestError(
+                f"message {index} has tool call arguments that are not JSON ({error}): {_short(arguments)}"
+            ) from None
+    if not isinstance(value, Mapping):
+        raise InvalidRequestError(
+            f"message {index} has tool call arguments that are no JSON object: {_short(arguments)}"
+        )
+    return value  # pyright: ignore[reportUnknownVariableType] - any JSON object
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 120 else f"{text[:120]}..."

@@ -1,0 +1,86 @@
+"""Copies of messages and tool schemas that nobody else can change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from focus_types import InvalidRequestError, Message
+
+__all__ = ["as_message", "freeze", "freeze_tools", "same_messages", "thaw"]
+
+
+class _Frozen(dict[str, Any]):
+    """A detached copy: its class tells that it is ours already and may be shared between prompts."""
+
+
+def as_message(message: Any, index: int) -> Message:
+    """A message as a dict: dicts as they are, other mappings and pydantic models converted.
+
+    Raises:
+        InvalidRequestError: It is none of these.
+    """
+    if isinstance(message, dict):
+        return message  # pyright: ignore[reportUnknownVariableType] - keys are checked where they are read
+    if isinstance(message, Mapping):
+        return dict(message)  # pyright: ignore[reportUnknownArgumentType] - as above
+    dump = getattr(message, "model_dump", None)
+    if callable(dump):
+        dumped: Any = dump(exclude_none=True)
+        if isinstance(dumped, dict):
+            return dumped  # pyright: ignore[reportUnknownVariableType] - as above
+    raise InvalidRequestError(f"message {index} must be a dict with a role and content, got {type(message).__name__}")
+
+
+def freeze(messages: Iterable[Any], start: int = 0) -> tuple[Message, ...]:
+    """Detached copies; what is a detached copy already comes back itself.
+
+    Args:
+        messages: Dicts, other mappings or pydantic models.
+        start: Index of the first in its conversation, for error messages.
+
+    Raises:
+        InvalidRequestError: Not a message.
+    """
+    return tuple(
+        message if isinstance(message, _Frozen) else _Frozen(thaw(as_message(message, index)))
+        for index, message in enumerate(messages, start)
+    )
+
+
+def freeze_tools(tools: Iterable[Any]) -> tuple[dict[str, Any], ...]:
+    """The same for tool schemas.
+
+    Raises:
+        InvalidRequestError: A tool is not a mapping.
+    """
+    frozen: list[dict[str, Any]] = []
+    for index, tool in enumerate(tools):
+        if not isinstance(tool, Mapping):
+            raise InvalidRequestError(f"tool {index} must be a dict, got {type(tool).__name__}")
+        frozen.append(tool if isinstance(tool, _Frozen) else _Frozen(thaw(tool)))
+    return tuple(frozen)
+
+
+def thaw(value: Any) -> Any:
+    """A deep copy in plain containers; much faster than `copy.deepcopy` on JSON-like data."""
+    if isinstance(value, str) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return {key: thaw(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list):
+        return [thaw(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, tuple):
+        return tuple(thaw(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    return value if isinstance(value, bool | int | float) else deepcopy(value)
+
+
+def same_messages(snapshot: Sequence[Message], messages: Sequence[Any]) -> bool:
+    """Whether ``messages`` begin with what the snapshot holds."""
+    if len(messages) < len(snapshot):
+        return False
+    return all(
+        kept is given or kept == as_message(given, index)
+        for index, (kept, given) in enumerate(zip(snapshot, messages, strict=False))
+    )

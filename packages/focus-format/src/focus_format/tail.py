@@ -1,0 +1,151 @@
+"""What a chat template writes after a reply: the tail that carries a conversation on.
+
+The template renders a short conversation whose assistant text is a sentinel. What follows the sentinel closes the
+reply, adds the new messages and opens the next reply. It begins with a control token, where every tokenizer cuts, so it
+encodes alone as it would in place. No knowledge of the model is needed; but a template can make the tail depend on what
+stands before it, so each kind of continuation is tried on stand-in messages first.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from focus_format.template import ChatTemplate
+from focus_types import InvalidRequestError, Message, TokenId
+
+__all__ = ["NoTail", "Tail", "TailWriter"]
+
+_SENTINEL = f"r{uuid.uuid4().hex}"
+_OPENING: list[Message] = [{"role": "user", "content": "u"}]
+_REPLY: Message = {"role": "assistant", "content": _SENTINEL}
+_EARLIER: list[Message] = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+_TOOL = "look_up"
+_TOOLS: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "function": {
+            "name": _TOOL,
+            "description": "Looks it up.",
+            "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]},
+        },
+    }
+]
+
+
+class NoTail(Exception):
+    """The template's tail cannot be had, or not be trusted; the message says why."""
+
+
+class Tail(NamedTuple):
+    """Text that follows a reply."""
+
+    close: str
+    """The control token that closes the reply."""
+    rest: str
+    """What comes after it, the generation prompt last."""
+
+
+class TailWriter:
+    """Tails of one template.
+
+    Args:
+        template: The chat template.
+        control: Strings of control tokens and their ids.
+    """
+
+    def __init__(self, template: ChatTemplate, control: Mapping[str, TokenId]) -> None:
+        self._template = template
+        self._control = control
+        self._verdicts: dict[tuple[tuple[str, ...], bool], str | None] = {}
+
+    def write(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Tail:
+        """The tail for new messages.
+
+        Raises:
+            NoTail: An assistant message is among them, the template raises, rewrites or loses the reply's text, does
+                not close it with one control token, or lets the tail depend on tools or on earlier messages.
+        """
+        roles = tuple(str(message["role"]) for message in messages)
+        if "assistant" in roles:
+            raise NoTail("an assistant message is among the new ones: only sampled replies continue exactly")
+        kind = (roles, bool(tools))
+        if kind not in self._verdicts:
+            self._verdicts[kind] = self._verdict(roles, bool(tools))
+        verdict = self._verdicts[kind]
+        if verdict is not None:
+            raise NoTail(verdict)
+        return self._tail([*_OPENING, _REPLY, *messages], tools)
+
+    def close(self) -> str | None:
+        """The control token that the template closes a reply with, if it does."""
+        try:
+            return self._tail([*_OPENING, _REPLY], ()).close
+        except NoTail:
+            return None
+
+    def _tail(self, conversation: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Tail:
+        text = self._text(conversation, tools)
+        if text.count(_SENTINEL) != 1:
+            raise NoTail("the template does not write a reply's text exactly once and as it is")
+        return self._split(text.partition(_SENTINEL)[2])
+
+    def _text(self, conversation: Sequence[Message], tools: Sequence[dict[str, Any]]) -> str:
+        try:
+            return self._template.render(conversation, tools)
+        except InvalidRequestError as error:
+            raise NoTail(str(error)) from error
+
+    def _split(self, text: str) -> Tail:
+        close = max((control for control in self._control if text.startswith(control)), key=len, default="")
+        if not close:
+            raise NoTail("the template does not close a reply with a control token right after its text")
+        return Tail(close, text[len(close) :])
+
+    def _verdict(self, roles: tuple[str, ...], with_tools: bool) -> str | None:
+        """Why tails for messages of these roles are not to be trusted, or None if they are."""
+        new = [_stand_in(role, index) for index, role in enumerate(roles)]
+        tools = _TOOLS if with_tools else []
+        try:
+            tail = self._tail([*_OPENING, _REPLY, *new], tools)
+            if self._tail([*_EARLIER, *_OPENING, _REPLY, *new], tools) != tail:
+                return "the template's tail depends on earlier messages"
+            if roles[0] == "tool" and self._after_calls(roles, new, tools) != tail:
+                return "the template writes tool results depending on the calls that they answer"
+        except NoTail as error:
+            return str(error)
+        if with_tools and (_TOOL in tail.rest or self._without_tools(new) not in (tail, None)):
+            return "the template writes the tools again behind the new messages"
+        return None
+
+    def _without_tools(self, new: Sequence[Message]) -> Tail | None:
+        try:
+            return self._tail([*_OPENING, _REPLY, *new], ())
+        except NoTail:  # some templates need tools
+            return None
+
+    def _after_calls(self, roles: tuple[str, ...], new: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Tail:
+        """The tail after a reply that made calls, behind the sentinel in the last call's arguments."""
+        calls: list[dict[str, Any]] = [
+            {
+                "id": message["tool_call_id"],
+                "type": "function",
+                "function": {"name": _TOOL, "arguments": {"q": _SENTINEL}},
+            }
+            for message in new
+            if message["role"] == "tool"
+        ]
+        text = self._text([*_OPENING, {**_REPLY, "tool_calls": calls}, *new], tools)
+        before, _, after = text.rpartition(_SENTINEL)
+        close = self.close()
+        if not before or close is None or close not in after:
+            raise NoTail("the template does not write a reply's tool calls")
+        return self._split(after[after.index(close) :])
+
+
+def _stand_in(role: str, index: int) -> Message:
+    if role == "tool":
+        # Nine letters and digits: the form that the strictest templates ask of an id.
+        return {"role": role, "tool_call_id": f"call{index:05}", "name": _TOOL, "content": f"m{index}"}
+    return {"role": role, "content": f"m{index}"}
