@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import NamedTuple
 
-from focus_http.client import HttpReply, JsonClient
+from focus_http.client import JsonClient
+from focus_http.reply import HttpReply
 from focus_types import BackendError
 
 __all__ = ["Step", "adrive", "drive"]

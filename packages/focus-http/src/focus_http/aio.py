@@ -1,0 +1,102 @@
+"""Asynchronous transport: one aiohttp session per event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncGenerator, Callable
+
+import aiohttp
+
+from focus_http.call import CONNECT_S, READ_S, Call, Failure
+from focus_http.endpoint import Endpoint
+from focus_http.liveness import Watch
+from focus_http.reply import HttpReply
+
+__all__ = ["LoopSession"]
+
+# uvicorn closes idle connections after 5 s: below that, no request meets a connection that is being closed.
+_KEEPALIVE_S = 4.0
+# aiohttp warns about larger bytes, and takes the same bytes as a file.
+_LARGEST_BYTES_BODY = 2**20
+
+
+class LoopSession:
+    """The session of one event loop; it closes with the loop, or when nobody holds it any more."""
+
+    def __init__(self, endpoint: Endpoint, on_close: Callable[[LoopSession], None]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._endpoint = endpoint
+        self._watch = Watch(endpoint.host, endpoint.port)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_S),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=endpoint.headers,
+            trust_env=False,
+            auto_decompress=False,
+        )
+        self._holder = self._hold(on_close)
+
+    async def open(self) -> LoopSession:
+        """Tie the session to the loop: a loop closes its asynchronous generators, and so the session, at its end."""
+        await anext(self._holder)
+        return self
+
+    async def close(self) -> None:
+        """Close every connection; called in the session's own loop."""
+        await self._holder.aclose()
+
+    async def send(self, call: Call) -> HttpReply | Failure:
+        """One attempt: a reply of any status, or why there is none."""
+        call.attempts += 1
+        left = call.left
+        data = io.BytesIO(call.body) if call.body and len(call.body) > _LARGEST_BYTES_BODY else call.body
+        refused = False
+        try:
+            async with asyncio.timeout(left) as scope:
+                silent = self._watch.add(scope)
+                try:
+                    async with self._session.request(
+                        call.method, call.url, data=data, allow_redirects=False, timeout=_limits(left)
+                    ) as response:
+                        self._watch.discard(silent)
+                        body = await response.read()
+                finally:
+                    refused = silent.refused
+                    self._watch.discard(silent)
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            return HttpReply(response.status, headers, body, call.attempts, call.age, self._endpoint.redact)
+        except (aiohttp.ClientError, TimeoutError) as exc:
+            # Returned, not raised from here: aiohttp's exceptions can show the request's headers.
+            return _failure(call, exc, refused=refused)
+
+    async def _hold(self, on_close: Callable[[LoopSession], None]) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            on_close(self)
+            self._watch.stop()
+            await self._session.close()
+
+
+def _limits(left: float | None) -> aiohttp.ClientTimeout:
+    if left is None:
+        return aiohttp.ClientTimeout(connect=CONNECT_S, sock_read=READ_S)
+    # A hair before the deadline, which tells a host that cannot be reached from a server that does not answer.
+    return aiohttp.ClientTimeout(connect=min(CONNECT_S, 0.99 * left), ceil_threshold=float("inf"))
+
+
+def _failure(call: Call, exc: aiohttp.ClientError | TimeoutError, *, refused: bool) -> Failure:
+    match exc:
+        case aiohttp.ConnectionTimeoutError():
+            return Failure.unreachable(call, "no connection in time")
+        case aiohttp.ClientConnectorError():
+            return Failure.unreachable(
+                call, "no connection", cause=exc.os_error, retry=not isinstance(exc, aiohttp.ClientSSLError)
+            )
+        case TimeoutError():
+            return Failure.gone(call) if refused else Failure.late(call)
+        case aiohttp.ClientResponseError():
+            return Failure.not_http(call)
+        case _:
+            return Failure.lost(call)

@@ -1,0 +1,235 @@
+"""The JSON client of the token backends and the critic."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, final
+
+import tenacity
+
+from focus_http.call import Call, Failure
+from focus_http.endpoint import Endpoint
+from focus_http.errors import ErrorRefiner
+from focus_http.reply import HttpReply
+from focus_http.retry import judge, retry_rule
+from focus_types.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from focus_http.aio import LoopSession
+    from focus_http.sync import Pool
+
+__all__ = ["JsonClient"]
+
+
+@final
+class JsonClient:
+    """Posts JSON, returns complete 2xx replies, raises a typed error for everything else.
+
+    Synchronous calls may come from any thread, asynchronous ones from any event loop: connections are made on first
+    use, per loop, and close with their loop. After ``close`` the next call opens new ones. Concurrency is not
+    limited here. Redirects, cookies and the environment's proxies are not followed.
+
+    A client pickles: its configuration travels, the key included, its connections do not. A forked child opens its
+    own.
+
+    Args:
+        base_url: ``http(s)://host[:port][/prefix]``.
+        backend: Name of the backend, for messages.
+        api_key: Sent as ``Authorization: Bearer``.
+        headers: Sent with every request. ASCII.
+        timeout: Deadline of one call in seconds, retries included. None: 60 s to connect, 600 s without a byte of
+            the reply, no limit on the whole.
+        refine: Names a more exact error class for a status, the server's message and the body. A module-level
+            function, if the client is to be pickled.
+        retry: Send again what never started to run: connection refused or timed out, name not found, 429, 503, a
+            router without workers. Waits grow exponentially with full jitter and honour Retry-After, until the
+            deadline, at most 120 s. Nothing else is ever sent twice.
+
+    Raises:
+        InvalidRequestError: An argument that cannot work. Header values and keys are never shown.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        backend: str,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        refine: ErrorRefiner | None = None,
+        retry: bool = True,
+    ) -> None:
+        self._endpoint = Endpoint.of(base_url, api_key, headers)
+        self._backend = backend
+        self._timeout = _checked(timeout)
+        self._refine = refine
+        self._retry = retry
+        self._open = _Open()
+
+    @property
+    def base_url(self) -> str:
+        """The server's address, without credentials or trailing slash."""
+        return self._endpoint.base_url
+
+    def post(self, path: str, body: bytes, *, timeout: float | None = None, retry: bool | None = None) -> HttpReply:
+        """POST a JSON body and wait for the complete reply.
+
+        Args:
+            path: Below ``base_url``.
+            body: Encoded JSON.
+            timeout: Deadline of this call in seconds; None is the client's.
+            retry: Whether to send again what never started; None is the client's.
+
+        Returns:
+            A reply whose status is 2xx.
+
+        Raises:
+            BackendError: One of its subclasses, by what went wrong.
+            InvalidRequestError: A timeout that is not a positive number.
+        """
+        return self._call(self._new_call("POST", path, body, timeout), retry)
+
+    async def apost(
+        self, path: str, body: bytes, *, timeout: float | None = None, retry: bool | None = None
+    ) -> HttpReply:
+        """As ``post``; a cancelled task closes its connection."""
+        return await self._acall(self._new_call("POST", path, body, timeout), retry)
+
+    def get(self, path: str, *, timeout: float | None = None, retry: bool | None = None) -> HttpReply:
+        """GET a path; as ``post`` otherwise."""
+        return self._call(self._new_call("GET", path, None, timeout), retry)
+
+    async def aget(self, path: str, *, timeout: float | None = None, retry: bool | None = None) -> HttpReply:
+        """As ``get``."""
+        return await self._acall(self._new_call("GET", path, None, timeout), retry)
+
+    def close(self) -> None:
+        """Close every connection, of every thread and loop; requests in flight fail. Safe to call again.
+
+        Sessions of loops that run at the moment close in those loops' next turn.
+        """
+        pool, sessions = self._here().take()
+        if pool is not None:
+            pool.close()
+        for session in sessions:
+            if session.loop.is_running():
+                asyncio.run_coroutine_threadsafe(session.close(), session.loop)
+            elif not session.loop.is_closed():
+                # A loop at rest, perhaps beneath another one that runs in this thread.
+                closer = threading.Thread(target=session.loop.run_until_complete, args=(session.close(),))
+                closer.start()
+                closer.join()
+
+    async def aclose(self) -> None:
+        """As ``close``; the connections of the running loop are closed when it returns."""
+        mine = self._here().sessions.pop(asyncio.get_running_loop(), None)
+        if mine is not None:
+            await mine.close()
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"JsonClient({self.base_url!r}, backend={self._backend!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_open"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open = _Open()
+
+    def _new_call(self, method: str, path: str, body: bytes | None, timeout: float | None) -> Call:
+        return Call(method, self._endpoint.url(path), body, self._timeout if timeout is None else _checked(timeout))
+
+    def _call(self, call: Call, retry: bool | None) -> HttpReply:
+        pool = self._here().pool_for(self._endpoint)
+
+        def attempt() -> HttpReply | Failure:
+            return self._judge(pool.send(call))
+
+        if self._retry if retry is None else retry:
+            return _reply(tenacity.Retrying(**retry_rule(call))(attempt))
+        return _reply(attempt())
+
+    async def _acall(self, call: Call, retry: bool | None) -> HttpReply:
+        async def attempt() -> HttpReply | Failure:
+            session = await self._here().session_for(self._endpoint)
+            return self._judge(await session.send(call))
+
+        if self._retry if retry is None else retry:
+            return _reply(await tenacity.AsyncRetrying(**retry_rule(call))(attempt))
+        return _reply(await attempt())
+
+    def _judge(self, outcome: HttpReply | Failure) -> HttpReply | Failure:
+        if isinstance(outcome, Failure):
+            return outcome
+        return judge(outcome, backend=self._backend, refine=self._refine)
+
+    def _here(self) -> _Open:
+        if self._open.process != os.getpid():
+            # Closing what the parent still uses would reach into its event loop: it is kept, untouched.
+            _inherited.append(self._open)
+            self._open = _Open()
+        return self._open
+
+
+_inherited: list[_Open] = []
+
+
+class _Open:
+    """What one client holds open in one process."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.sessions: dict[asyncio.AbstractEventLoop, LoopSession] = {}
+        self._pool: Pool | None = None
+        self._lock = threading.Lock()
+
+    def pool_for(self, endpoint: Endpoint) -> Pool:
+        pool = self._pool
+        if pool is None:
+            from focus_http.sync import Pool
+
+            with self._lock:
+                pool = self._pool = self._pool or Pool(endpoint)
+        return pool
+
+    async def session_for(self, endpoint: Endpoint) -> LoopSession:
+        loop = asyncio.get_running_loop()
+        session = self.sessions.get(loop)
+        if session is None:
+            from focus_http.aio import LoopSession
+
+            for old in [one for one in self.sessions if one.is_closed()]:
+                # Its owner closed it without shutting its generators down; nothing can be closed in it any more.
+                self.sessions.pop(old, None)
+            session = self.sessions[loop] = LoopSession(endpoint, self._forget)
+            await session.open()
+        return session
+
+    def _forget(self, session: LoopSession) -> None:
+        self.sessions.pop(session.loop, None)
+
+    def take(self) -> tuple[Pool | None, list[LoopSession]]:
+        with self._lock:
+            pool, self._pool = self._pool, None
+            sessions = [session for loop in list(self.sessions) if (session := self.sessions.pop(loop, None))]
+        return pool, sessions
+
+
+def _reply(outcome: HttpReply | Failure) -> HttpReply:
+    if isinstance(outcome, Failure):
+        raise outcome.error
+    return outcome
+
+
+def _checked(timeout: object) -> float | None:
+    if timeout is None:
+        return None
+    if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < math.inf:
+        raise InvalidRequestError(f"timeout must be a positive, finite number of seconds or None, got {timeout!r}")
+    return timeout
