@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import io
+import socket
 from collections.abc import AsyncGenerator, Callable
 
 import aiohttp
 
 from focus_http.call import CONNECT_S, READ_S, Call, Failure
 from focus_http.endpoint import Endpoint
-from focus_http.liveness import Watch
+from focus_http.liveness import Watch, keep_alive
 from focus_http.reply import HttpReply
 
 __all__ = ["LoopSession"]
@@ -29,7 +30,7 @@ class LoopSession:
         self._endpoint = endpoint
         self._watch = Watch(endpoint.host, endpoint.port)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_S),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_S, socket_factory=_socket),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=endpoint.headers,
             trust_env=False,
@@ -79,6 +80,11 @@ class LoopSession:
             await self._session.close()
 
 
+def _socket(address: tuple[int, int, int, str, object]) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    return keep_alive(socket.socket(family, kind, protocol))
+
+
 def _limits(left: float | None) -> aiohttp.ClientTimeout:
     if left is None:
         return aiohttp.ClientTimeout(connect=CONNECT_S, sock_read=READ_S)
@@ -91,9 +97,8 @@ def _failure(call: Call, exc: aiohttp.ClientError | TimeoutError, *, refused: bo
         case aiohttp.ConnectionTimeoutError():
             return Failure.unreachable(call, "no connection in time")
         case aiohttp.ClientConnectorError():
-            return Failure.unreachable(
-                call, "no connection", cause=exc.os_error, retry=not isinstance(exc, aiohttp.ClientSSLError)
-            )
+            tls = isinstance(exc, aiohttp.ClientSSLError)
+            return Failure.unreachable(call, "no connection", cause=exc.os_error, retry=not tls)
         case TimeoutError():
             return Failure.gone(call) if refused else Failure.late(call)
         case aiohttp.ClientResponseError():

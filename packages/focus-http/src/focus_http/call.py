@@ -23,12 +23,18 @@ READ_S = 600.0
 class Call:
     """What is sent, until when, how often so far."""
 
+    backend: str
     method: str
     url: str
     body: bytes | None
     timeout: float | None
     attempts: int = 0
     started: float = field(default_factory=time.monotonic)
+
+    @property
+    def name(self) -> str:
+        """Backend, method and address, for messages."""
+        return f"{self.backend} ({self.method} {self.url})"
 
     @property
     def left(self) -> float | None:
@@ -56,12 +62,9 @@ class Failure:
     @classmethod
     def unreachable(cls, call: Call, reason: str, *, cause: BaseException | None = None, retry: bool = True) -> Failure:
         """No connection: nothing was sent."""
-        failure = cls._of(
-            ServerUnavailableError,
-            call,
-            f"{reason}{f' ({cause})' if cause else ''}; nothing was sent. Is the server running, and is base_url right?",
-            never_started=retry,
-        )
+        detail = f" ({cause})" if cause else ""
+        text = f"{reason}{detail}; nothing was sent. Is the server running, and is base_url right?"
+        failure = cls._of(ServerUnavailableError, call, text, never_started=retry)
         # A copy: no traceback, no context.
         failure.error.__cause__ = copy.copy(cause)
         return failure
@@ -95,4 +98,4 @@ class Failure:
 
     @classmethod
     def _of(cls, kind: type[BackendError], call: Call, reason: str, *, never_started: bool = False) -> Failure:
-        return cls(kind(f"{call.method} {call.url}: {reason}", attempts=call.attempts), never_started)
+        return cls(kind(f"{call.name}: {reason}", attempts=call.attempts), never_started)

@@ -92,21 +92,21 @@ class JsonClient:
             BackendError: One of its subclasses, by what went wrong.
             InvalidRequestError: A timeout that is not a positive number.
         """
-        return self._call(self._new_call("POST", path, body, timeout), retry)
+        return self._call("POST", path, body, timeout, retry)
 
     async def apost(
         self, path: str, body: bytes, *, timeout: float | None = None, retry: bool | None = None
     ) -> HttpReply:
         """As ``post``; a cancelled task closes its connection."""
-        return await self._acall(self._new_call("POST", path, body, timeout), retry)
+        return await self._acall("POST", path, body, timeout, retry)
 
     def get(self, path: str, *, timeout: float | None = None, retry: bool | None = None) -> HttpReply:
         """GET a path; as ``post`` otherwise."""
-        return self._call(self._new_call("GET", path, None, timeout), retry)
+        return self._call("GET", path, None, timeout, retry)
 
     async def aget(self, path: str, *, timeout: float | None = None, retry: bool | None = None) -> HttpReply:
         """As ``get``."""
-        return await self._acall(self._new_call("GET", path, None, timeout), retry)
+        return await self._acall("GET", path, None, timeout, retry)
 
     def close(self) -> None:
         """Close every connection, of every thread and loop; requests in flight fail. Safe to call again.
@@ -142,32 +142,38 @@ class JsonClient:
         self.__dict__.update(state)
         self._open = _Open()
 
-    def _new_call(self, method: str, path: str, body: bytes | None, timeout: float | None) -> Call:
-        return Call(method, self._endpoint.url(path), body, self._timeout if timeout is None else _checked(timeout))
-
-    def _call(self, call: Call, retry: bool | None) -> HttpReply:
+    def _call(self, method: str, path: str, body: bytes | None, timeout: float | None, retry: bool | None) -> HttpReply:
         pool = self._here().pool_for(self._endpoint)
+        call = self._new_call(method, path, body, timeout)
 
         def attempt() -> HttpReply | Failure:
-            return self._judge(pool.send(call))
+            return self._judge(call, pool.send(call))
 
         if self._retry if retry is None else retry:
             return _reply(tenacity.Retrying(**retry_rule(call))(attempt))
         return _reply(attempt())
 
-    async def _acall(self, call: Call, retry: bool | None) -> HttpReply:
+    async def _acall(
+        self, method: str, path: str, body: bytes | None, timeout: float | None, retry: bool | None
+    ) -> HttpReply:
+        # Before the clock starts: the first use imports the HTTP library.
+        await self._here().session_for(self._endpoint)
+        call = self._new_call(method, path, body, timeout)
+
         async def attempt() -> HttpReply | Failure:
             session = await self._here().session_for(self._endpoint)
-            return self._judge(await session.send(call))
+            return self._judge(call, await session.send(call))
 
         if self._retry if retry is None else retry:
             return _reply(await tenacity.AsyncRetrying(**retry_rule(call))(attempt))
         return _reply(await attempt())
 
-    def _judge(self, outcome: HttpReply | Failure) -> HttpReply | Failure:
-        if isinstance(outcome, Failure):
-            return outcome
-        return judge(outcome, backend=self._backend, refine=self._refine)
+    def _new_call(self, method: str, path: str, body: bytes | None, timeout: float | None) -> Call:
+        limit = self._timeout if timeout is None else _checked(timeout)
+        return Call(self._backend, method, self._endpoint.url(path), body, limit)
+
+    def _judge(self, call: Call, outcome: HttpReply | Failure) -> HttpReply | Failure:
+        return outcome if isinstance(outcome, Failure) else judge(call, outcome, self._refine)
 
     def _here(self) -> _Open:
         if self._open.process != os.getpid():

@@ -30,6 +30,7 @@ _HINTS = {
     413: "the request is larger than the server, or a proxy before it, accepts",
 }
 _MESSAGE_CHARS = 1000
+_LARGEST_ERROR_BODY = 2**20
 
 
 def error_for(reply: HttpReply, *, backend: str, refine: ErrorRefiner | None = None) -> BackendError:
@@ -100,6 +101,8 @@ def _class_of(status: int) -> type[BackendError]:
 
 def _fields(body: bytes) -> Mapping[str, Any]:
     """The innermost object that describes the error, ``{}`` if the body is none."""
+    if len(body) > _LARGEST_ERROR_BODY:
+        return {}
     try:
         value: object = json.loads(body)
     except (ValueError, RecursionError):
@@ -114,9 +117,8 @@ def _fields(body: bytes) -> Mapping[str, Any]:
 def _message(fields: Mapping[str, Any], reply: HttpReply) -> str:
     for key in ("message", "error", "detail"):
         value = fields.get(key)
-        if value and isinstance(value, str):
-            return value[:_MESSAGE_CHARS]
         if value and not isinstance(value, dict):
-            return json.dumps(value)[:_MESSAGE_CHARS]
+            text = value if isinstance(value, str) else json.dumps(value)
+            return reply.redact(text)[:_MESSAGE_CHARS]
     text = excerpt(reply).strip()
     return "a web page instead of a message" if text.startswith("<") else text

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-__all__ = ["Silent", "Watch", "refuses"]
+__all__ = ["Silent", "Watch", "keep_alive", "refuses"]
 
 SILENCE_S = 30.0
 PROBE_S = 15.0
@@ -25,6 +25,19 @@ def refuses(host: str, port: int) -> bool:
     except OSError:
         return False
     return False
+
+
+def keep_alive(connection: socket.socket) -> socket.socket:
+    """Have the system confirm an idle connection every minute.
+
+    A gateway forgets connections that are silent for a few minutes, and a host that vanished refuses nothing.
+    """
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # macOS names the idle time otherwise; its defaults of two hours stay there.
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 60), ("TCP_KEEPCNT", 5)):
+        if option := getattr(socket, name, None):
+            connection.setsockopt(socket.IPPROTO_TCP, option, value)
+    return connection
 
 
 class Silent:

@@ -70,7 +70,7 @@ def decode_json[T](reply: HttpReply, kind: type[T], *, backend: str) -> T:
     """
     try:
         value: T = _decoder(cast("Any", kind)).decode(reply.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+    except (msgspec.DecodeError, RecursionError) as exc:
         problem = _problem(reply, exc)
     else:
         return value

@@ -20,11 +20,11 @@ _LONGEST_BACKOFF_S = 10.0
 _RETRY_S = 120.0
 
 
-def judge(reply: HttpReply, *, backend: str, refine: ErrorRefiner | None) -> HttpReply | Failure:
+def judge(call: Call, reply: HttpReply, refine: ErrorRefiner | None) -> HttpReply | Failure:
     """A 2xx reply as it is, anything else as the failure that its status and body tell."""
     if 200 <= reply.status < 300:
         return reply
-    error = error_for(reply, backend=backend, refine=refine)
+    error = error_for(reply, backend=call.name, refine=refine)
     never_started = reply.status in (429, 503) or no_workers(reply)
     return Failure(error, never_started, _retry_after(reply) if never_started else None)
 

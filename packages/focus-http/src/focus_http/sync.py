@@ -6,6 +6,8 @@ possible without a second thread: every read is made here, in the caller's threa
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import ssl
 import threading
 import time
@@ -87,7 +89,9 @@ class _Network(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        return _Stream(self._inner.connect_tcp(host, port, min(CONNECT_S, self.left())), self)
+        stream = self._inner.connect_tcp(host, port, min(CONNECT_S, self.left()))
+        liveness.keep_alive(stream.get_extra_info("socket"))
+        return _Stream(stream, self)
 
     def left(self) -> float:
         """Seconds that the next operation may take."""
@@ -136,10 +140,14 @@ class _Stream(httpcore.NetworkStream):
         return _Stream(self._inner.start_tls(ssl_context, server_hostname, limit), self._network)
 
     def close(self) -> None:
+        # Wakes a thread that waits for this connection; closing alone would not.
+        with contextlib.suppress(OSError):
+            self._inner.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
         self._inner.close()
 
-    # A client that nobody closed leaves no open socket behind.
-    __del__ = close
+    def __del__(self) -> None:
+        # A client that nobody closed leaves no open socket behind. No shutdown: a forked child shares its parent's.
+        self._inner.close()
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)
