@@ -14,7 +14,7 @@ from focus_http.endpoint import Endpoint
 from focus_http.liveness import Watch, keep_alive
 from focus_http.reply import HttpReply
 
-__all__ = ["LoopSession"]
+__all__ = ["LoopSession", "failure_of"]
 
 # uvicorn closes idle connections after 5 s: below that, no request meets a connection that is being closed.
 _KEEPALIVE_S = 4.0
@@ -69,7 +69,7 @@ class LoopSession:
             return HttpReply(response.status, headers, body, call.attempts, call.age, self._endpoint.redact)
         except (aiohttp.ClientError, TimeoutError) as exc:
             # Returned, not raised from here: aiohttp's exceptions can show the request's headers.
-            return _failure(call, exc, refused=refused)
+            return failure_of(call, exc, refused=refused)
 
     async def _hold(self, on_close: Callable[[LoopSession], None]) -> AsyncGenerator[None]:
         try:
@@ -92,7 +92,14 @@ def _limits(left: float | None) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(connect=min(CONNECT_S, 0.99 * left), ceil_threshold=float("inf"))
 
 
-def _failure(call: Call, exc: aiohttp.ClientError | TimeoutError, *, refused: bool) -> Failure:
+def failure_of(call: Call, exc: aiohttp.ClientError | TimeoutError, *, refused: bool = False) -> Failure:
+    """Why an attempt brought no reply, by the exception that aiohttp raised.
+
+    Args:
+        call: What was sent.
+        exc: What aiohttp raised.
+        refused: The watch found the server refusing new connections.
+    """
     match exc:
         case aiohttp.ConnectionTimeoutError():
             return Failure.unreachable(call, "no connection in time")
