@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from focus_format.exchange import TokenReply, TokenRequest
 from focus_format.result import build_result
@@ -103,8 +104,15 @@ class TokenChannel:
         if tokens:
             self._seen = max(self._seen, max(tokens) + 1)
 
-    def learn(self, report: ServerReport) -> None:
-        """Keep what a probe found; a context length that the caller set stays."""
+    def learn(self, report: ServerReport) -> ServerReport:
+        """Keep what a probe found, and return the report with what was known before.
+
+        A context length that the caller set stays, and so does a mode that an earlier probe found when this one's
+        prompt left the model no choice.
+        """
         if self.context_length is None:
             self.context_length = report.context_length
+        if report.logprob_mode == "unknown":
+            return replace(report, logprob_mode=self.logprob_mode)
         self.logprob_mode = report.logprob_mode
+        return report

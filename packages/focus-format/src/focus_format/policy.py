@@ -65,7 +65,7 @@ class Policy[A]:
         self._format = format
         self._model = model
         self._served_model = served_model
-        self._default_params = merge_params(default_params, None)
+        self._default_params = merge_params(None, default_params)
         self._complete = complete
         self._exact = exact
         self._native = native
@@ -89,7 +89,8 @@ class Policy[A]:
     @property
     def default_params(self) -> SamplingParams:
         """A copy of the parameters that apply where a call gives none."""
-        return merge_params(self._default_params, None) or SamplingParams()
+        given = merge_params(None, self._default_params)
+        return SamplingParams() if given is None else given
 
     @property
     def context_length(self) -> int | None:
@@ -133,9 +134,7 @@ class Policy[A]:
         if self._native:
             check_tool_order(messages, finished=False)
 
-    async def agenerate(
-        self, prompt: PreparedPrompt, sampling_params: SamplingParams | None = None
-    ) -> GenerateResult:
+    async def agenerate(self, prompt: PreparedPrompt, sampling_params: SamplingParams | None = None) -> GenerateResult:
         """Generate one reply to a prepared prompt.
 
         Raises:

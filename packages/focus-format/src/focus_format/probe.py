@@ -6,11 +6,18 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from focus_types import BackendError, LogprobWarning, SamplingParams, ServerReport, 
+from focus_types import BackendError, LogprobWarning, SamplingParams, ServerReport
 from focus_types.meta import logprobs_match_sampling
 from focus_types.sampling import effective_params, truncates
 
-__all__ = ["PROBE_PARAMS", "PROBE_TEMPERATURE", "compare_logprobs", "require_usable", "text_agrees", "warn_about_logprobs"]
+__all__ = [
+    "PROBE_PARAMS",
+    "PROBE_TEMPERATURE",
+    "compare_logprobs",
+    "require_usable",
+    "text_agrees",
+    "warn_about_logprobs",
+]
 
 PROBE_TEMPERATURE = 2.0
 PROBE_PARAMS = SamplingParams(temperature=PROBE_TEMPERATURE, max_tokens=8, top_p=1.0, logprobs=2, seed=0)
@@ -115,5 +122,3 @@ def _describe(params: SamplingParams) -> str:
     if params.repetition_penalty not in (None, 1):
         parts.append(f"repetition_penalty={params.repetition_penalty}")
     return ", ".join(parts)
-
-

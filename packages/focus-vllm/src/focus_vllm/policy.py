@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from focus_format import Policy, PolicyFormat, PreparedPrompt
 from focus_format.exchange import TokenRequest
 from focus_format.probe import require_usable, warn_about_logprobs
 from focus_format.resolve_format import resolve_format
-from focus_http import HttpReply, JsonClient, adrive, drive
+from focus_http import HttpReply, JsonClient, Step, adrive, drive
 from focus_types import GenerateResult, InvalidRequestError, SamplingParams, ServerReport, TokenId
 from focus_vllm import wire
 from focus_vllm.probing import STOP_STRING_LIMIT, probe_steps
@@ -87,7 +87,9 @@ class VLLMPolicy(Policy[Any]):
 
         Warns:
             LogprobWarning: Under the policy's default sampling, log-probabilities are not those of the distribution
-                that is sampled from, or truncation gives it another support than a trainer assumes.
+                that is sampled from, or truncation gives it another support than a trainer assumes. A model that is
+                certain of its whole reply to the probe leaves the mode unknown; ``probe(prompt=ids)`` before this check
+                finds it with another prompt.
         """
         report = self.probe()
         require_usable(report, self.served_model)
@@ -157,11 +159,10 @@ class VLLMPolicy(Policy[Any]):
     def _result(self, request: TokenRequest, reply: HttpReply) -> GenerateResult:
         return self._channel.result(request, wire.decode_reply(reply, request))
 
-    def _probe_steps(self, prompt: Sequence[TokenId] | None) -> Any:
+    def _probe_steps(self, prompt: Sequence[TokenId] | None) -> Generator[Step, HttpReply, ServerReport]:
         ids = self.prepare([{"role": "user", "content": "Hello"}]).tokens if prompt is None else tuple(prompt)
         return probe_steps(ids, self._client.base_url, self.served_model, self._format.codec, self._channel)
 
     def _learn(self, report: ServerReport) -> ServerReport:
-        self._channel.learn(report)
         self._stop_string_limit = report.stop_string_limit
-        return report
+        return self._channel.learn(report)

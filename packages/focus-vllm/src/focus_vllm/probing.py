@@ -68,7 +68,9 @@ def probe_steps(
         if error.status != 400:
             raise
         limit = STOP_STRING_LIMIT
-        notes.append(f"takes at most {limit} stop strings (VLLM_MAX_STOP_STRINGS in the server's environment raises it)")
+        notes.append(
+            f"takes at most {limit} stop strings (VLLM_MAX_STOP_STRINGS in the server's environment raises it)"
+        )
     ended_by_token = isinstance(sampled.matched_stop, int)
     return ServerReport(
         backend="vllm",

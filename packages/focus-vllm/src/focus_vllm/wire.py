@@ -176,9 +176,7 @@ def _top_logprobs(
         reason = "top log-probabilities are keyed by token text, which several ids can share"
         problems.append(Problem("top_logprobs", reason, inexact=False))
         return None
-    if len(top) == len(tokens) and not all(
-        f"{_KEY}{token}" in entry for token, entry in zip(tokens, top, strict=True)
-    ):
+    if len(top) == len(tokens) and not all(f"{_KEY}{token}" in entry for token, entry in zip(tokens, top, strict=True)):
         problems.append(Problem("top_logprobs", "top log-probabilities do not hold the tokens that were sampled"))
         return None
     return top

@@ -1,0 +1,85 @@
+"""What an import loads, in a fresh interpreter."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = (
+    "openai",
+    "tinker",
+    "transformers",
+    "tokenizers",
+    "httpx",
+    "httpx2",
+    "aiohttp",
+    "msgspec",
+    "numpy",
+    "pydantic",
+    "torch",
+    "starlette",
+    "rich",
+)
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"import sys\n{statement}\nprint(*sorted(sys.modules))"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return {name.partition(".")[0] for name in output.split()}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import focus.backends",
+        "from focus import Critic",
+        "import focus, focus.backends, focus.critic, focus.errors, focus.extend, focus.generation.parsing.base",
+        "import focus.generation.policy, focus.generation.types, focus.generation.slime",
+        "from focus.generation.slime import PostFn",
+        "from focus.backends import SlimePolicy",
+    ],
+)
+def test_nothing_heavy_is_loaded(statement: str) -> None:
+    assert loaded_after(statement).isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize(
+    ("statement", "allowed"),
+    [
+        ("from focus.backends import VLLMPolicy", {"msgspec", "aiohttp", "httpx"}),
+        ("from focus.backends import SGLangPolicy", {"msgspec", "aiohttp", "httpx"}),
+        ("from focus.backends import OpenAIChatPolicy, OpenAIResponsesPolicy", {"msgspec"}),
+        ("from focus.backends import TinkerPolicy", set[str]()),
+        ("from focus.generation._openai_shared import NativePolicy", {"msgspec"}),
+    ],
+)
+def test_a_backend_loads_no_sdk_until_it_is_used(statement: str, allowed: set[str]) -> None:
+    assert loaded_after(statement) & set(HEAVY) <= allowed
+
+
+def test_a_missing_backend_names_its_distribution() -> None:
+    code = """
+import sys
+sys.modules["focus_sglang"] = None
+class Gone:
+    def find_spec(self, name, path=None, target=None):
+        if name == "focus_sglang":
+            raise ModuleNotFoundError("gone", name=name)
+sys.meta_path.insert(0, Gone())
+del sys.modules["focus_sglang"]
+import focus.backends
+try:
+    focus.backends.SGLangPolicy
+except ImportError as error:
+    print(error.name, "|", error)
+try:
+    focus.backends.Nope
+except AttributeError as error:
+    print(error)
+"""
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    first, second = output.stdout.splitlines()
+    assert first.startswith("focus_sglang | focus.backends.SGLangPolicy needs the distribution 'focus-sglang'")
+    assert second == "module 'focus.backends' has no attribute 'Nope'"

@@ -1,0 +1,18 @@
+"""Formats and settings that the tests on real servers share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from focus.backends import PolicyFormat
+from servers import vllm
+
+__all__: list[str] = []
+
+
+@pytest.fixture(scope="session")
+def qwen3() -> PolicyFormat[Any]:
+    """The format of the served models: the real Qwen3 tokenizer, template and padded vocabulary."""
+    return PolicyFormat.resolve(str(vllm.model_folder("script")), profile="hermes")

@@ -1,0 +1,160 @@
+"""A loopback server that answers as it is told, in its own thread, and remembers what it saw."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+
+__all__ = ["Act", "Misbehaving", "Seen", "cut", "drop", "misbehaving", "raw", "reply", "silent", "trickle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request as it arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+type Act = Callable[[asyncio.StreamWriter], Awaitable[bool]]
+"""Answers one request; False when the connection is to be closed."""
+
+
+def reply(status: int = 200, body: bytes = b"{}", *, after: float = 0.0, **headers: str) -> Act:
+    """A well-formed reply; header names with underscores for dashes."""
+    lines = [f"HTTP/1.1 {status} Reason", "content-type: application/json", f"content-length: {len(body)}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return raw("\r\n".join([*lines, "", ""]).encode() + body, keep=True, after=after)
+
+
+def raw(content: bytes, *, keep: bool = False, after: float = 0.0) -> Act:
+    """These bytes."""
+
+    async def act(writer: asyncio.StreamWriter) -> bool:
+        await asyncio.sleep(after)
+        writer.write(content)
+        await writer.drain()
+        return keep
+
+    return act
+
+
+def cut(body: bytes, promised: int) -> Act:
+    """A reply that ends before the promised length."""
+    return raw(f"HTTP/1.1 200 OK\r\ncontent-length: {promised}\r\n\r\n".encode() + body)
+
+
+def drop() -> Act:
+    """No reply: the connection closes."""
+    return raw(b"")
+
+
+def silent() -> Act:
+    """No reply, and the connection stays."""
+    return raw(b"", keep=True)
+
+
+def trickle(every: float) -> Act:
+    """One byte of the body at a time, for as long as the connection lasts."""
+
+    async def act(writer: asyncio.StreamWriter) -> bool:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n")
+        for _ in range(1000):
+            writer.write(b"1")
+            await writer.drain()
+            await asyncio.sleep(every)
+        return True
+
+    return act
+
+
+class Misbehaving:
+    """Made by `misbehaving`."""
+
+    def __init__(self, acts: tuple[Act, ...]) -> None:
+        self._acts = acts
+        self._loop = asyncio.new_event_loop()
+        self._server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024))
+        self._lock = threading.Lock()
+        self.port: int = self._server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.requests: list[Seen] = []
+        self.connections = 0
+        self.arrived = threading.Event()
+        """A request has arrived."""
+        self.closed = threading.Event()
+        """A client has closed a connection on which it had sent a request."""
+        self.open = 0
+        """Connections that are open now."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop to run in a thread."""
+        return self._loop
+
+    def stop_listening(self) -> None:
+        """Refuse new connections; those that are open stay."""
+        asyncio.run_coroutine_threadsafe(self._stop_listening(), self._loop).result(5)
+
+    async def _stop_listening(self) -> None:
+        self._server.close()
+
+    async def finish(self) -> None:
+        """Close everything."""
+        self._server.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.open += 1
+        served = False
+        try:
+            while (request := await _read(reader)) is not None:
+                served = True
+                with self._lock:
+                    act = self._acts[min(len(self.requests), len(self._acts) - 1)]
+                    self.requests.append(request)
+                self.arrived.set()
+                if not await act(writer):
+                    return
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self.open -= 1
+            if served:
+                self.closed.set()
+            writer.close()
+
+
+async def _read(reader: asyncio.StreamReader) -> Seen | None:
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    method, path, _ = head[0].split(" ")
+    headers = dict(line.split(": ", 1) for line in head[1:] if line)
+    headers = {name.lower(): value for name, value in headers.items()}
+    return Seen(method, path, headers, await reader.readexactly(int(headers.get("content-length", "0"))))
+
+
+@contextlib.contextmanager
+def misbehaving(*acts: Act) -> Iterator[Misbehaving]:
+    """Serve: each request of the server's life is answered by the next act, the last one repeats."""
+    server = Misbehaving(acts)
+    thread = threading.Thread(target=server.loop.run_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.loop.call_soon_threadsafe(server.loop.stop)
+        thread.join()
+        server.loop.run_until_complete(server.finish())
+        server.loop.close()

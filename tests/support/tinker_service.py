@@ -1,0 +1,83 @@
+"""A service on loopback that the real Tinker SDK talks to: what it refuses, and what it never answers."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import tinker
+
+__all__ = ["API_KEY", "Service", "client_of", "serving"]
+
+API_KEY = "tml-secret0123456789"
+
+
+@dataclass
+class Service:
+    """Answers by path: (status, body), or None for no answer as long as the service runs."""
+
+    answers: dict[str, tuple[int, Any] | None]
+    url: str = ""
+    asked: list[str] = field(default_factory=list[str])
+    closing: threading.Event = field(default_factory=threading.Event)
+
+
+@contextmanager
+def serving(**answers: tuple[int, Any] | None) -> Iterator[Service]:
+    """A service whose ``/api/v1/<name>`` answers as given; other paths answer 200 and an empty object."""
+    service = Service(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            name = self.path.rsplit("/", 1)[-1]
+            service.asked.append(name)
+            answer = service.answers.get(name, (200, {}))
+            if answer is None:
+                service.closing.wait(30)
+                return
+            status, body = answer
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.send_header("x-request-id", "req-1")
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_POST = do_GET
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Keep test output clean."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    service.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield service
+    finally:
+        service.closing.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def client_of(url: str, base_model: str = "tiny") -> tinker.SamplingClient:
+    """The SDK's own client of a sampler that was made elsewhere: nothing is sent until it samples."""
+    holder = {
+        "base_url": url,
+        "default_headers_overrides": {},
+        "client_config": {"sample_no_retries": False},
+        "client_dynamic_config": {},
+        "api_key": None,
+    }
+    state = {"session_id": "s", "sampling_session_id": "s:0", "base_model": base_model, "holder": holder}
+    handle = base64.urlsafe_b64encode(json.dumps(state).encode()).decode()
+    return tinker.SamplingClient.from_sampler_handle(handle, api_key=API_KEY)
