@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from focus_slime.policy import PostFn, SlimePolicy
+
+__all__ = ["PostFn", "SlimePolicy"]
