@@ -55,7 +55,7 @@ async def _focus(url: str) -> tuple[Callable[[], Awaitable[Any]], Callable[[], A
         vocab_size = 8192
         stop_tokens = codec.stop_tokens
         encode, render, extend = codec.encode, codec.render, codec.extend
-        words = [f"w{n} " for n in range(8192)]
+        words = tuple(f"w{n} " for n in range(8192))
 
         def decode(self, tokens: Any, *, skip_special_tokens: bool = False) -> str:
             return "".join(map(self.words.__getitem__, tokens))

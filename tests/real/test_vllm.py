@@ -299,7 +299,7 @@ def test_wrong_model(server: Server, qwen3: PolicyFormat[Any]) -> None:
 def test_wrong_tokenizer(server: Server, tokenizers: Any) -> None:
     other = PolicyFormat.resolve(str(tokenizers / "qwen3.5"), profile="qwen_xml")
     policy = make(server.url, other)
-    with pytest.raises(BackendError, match="another model|is not the served model's"):
+    with pytest.raises(BackendError, match=r"another model|is not the served model's"):
         policy.startup_check()
     policy.close()
 
