@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
+from focus_testing.demo import DEMO_TOOLS, demo_engine
 from focus_testing.engine import Candidate, Engine, Generation, Run
 from focus_testing.models import LanguageModel, NGramModel, ScriptModel
+from focus_testing.server import Server, serve
 from focus_testing.tokenizer import ByteTokenizer
+from focus_testing.wires.base import Exchange
+from focus_testing.wires.faults import Fault
 
-__all__ = ["ByteTokenizer", "Candidate", "Engine", "Generation", "LanguageModel", "NGramModel", "Run", "ScriptModel"]
+__all__ = [
+    "DEMO_TOOLS",
+    "ByteTokenizer",
+    "Candidate",
+    "Engine",
+    "Exchange",
+    "Fault",
+    "Generation",
+    "LanguageModel",
+    "NGramModel",
+    "Run",
+    "ScriptModel",
+    "Server",
+    "demo_engine",
+    "serve",
+]
