@@ -46,7 +46,7 @@ def _class_of(status: int, body: str) -> type[BackendError]:
             return RequestTimeoutError
         case 429:
             return RateLimitError
-        case _ if status >= 500:
+        case _ if status >= 500 or "model_not_found" in body:  # a router without workers
             return ServerUnavailableError
         case _:
             return wire.refine(status, body, body.encode()) or BackendError
