@@ -1,0 +1,83 @@
+"""The Hermes dialect: JSON objects in ``<tool_call>`` blocks (Qwen2.5, Qwen3)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from focus_parsing.action import ActionParser
+from focus_parsing.blocks import Block
+from focus_parsing.json_text import encodable
+from focus_parsing.objects import Member, read_json
+from focus_parsing.turn import read_turn
+from focus_types import GenerateResult, TokenId, ToolCall, ToolTurn
+from focus_types.tokens import check_token_ids
+
+__all__ = ["HermesToolCallParser"]
+
+
+@dataclass(frozen=True, init=False)
+class HermesToolCallParser(ActionParser[ToolTurn]):
+    """Reads ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>``.
+
+    JSON is strict, its arguments keep the text they were written in. ``parameters`` stands for ``arguments``,
+    a string for the object it holds, nothing for ``{}``; several objects or a list of them are several calls.
+    Any other block is reported as ``ToolCall(name="", arguments=<block>)``.
+
+    Args:
+        reasoning_open: Ids that open a thought: a reply to a prompt that ends in them starts inside the
+            thought, and one without ``</think>`` is reasoning.
+    """
+
+    reasoning_open: tuple[TokenId, ...]
+    """The ids at the end of a prompt that open a thought; empty: the text alone tells."""
+
+    action = "tool"
+
+    def __init__(self, *, reasoning_open: Sequence[TokenId] = ()) -> None:
+        object.__setattr__(self, "reasoning_open", check_token_ids(reasoning_open) if reasoning_open else ())
+
+    def with_reasoning_open(self, tokens: Sequence[TokenId]) -> Self:
+        """An equal parser with another ``reasoning_open``."""
+        parser = copy.copy(self)
+        object.__setattr__(parser, "reasoning_open", check_token_ids(tokens) if tokens else ())
+        return parser
+
+    def parse(self, result: GenerateResult) -> ToolTurn:
+        """Return the turn that the reply's text expresses; never raises for a text."""
+        opened = self.reasoning_open
+        in_thought = bool(opened) and tuple(result.prefix_tokens[-len(opened) :]) == opened
+        return read_turn(result.text, _decode, in_thought=in_thought)
+
+
+def _decode(block: Block) -> Sequence[ToolCall] | None:
+    if block.objects is None:
+        return None
+    calls = [_call(members) for members in block.objects]
+    return [call for call in calls if call is not None] if None not in calls else None
+
+
+def _call(members: dict[str, Member]) -> ToolCall | None:
+    keys = members.keys() - {"name"}
+    name = members["name"].value if "name" in members else None
+    if not isinstance(name, str) or not name or encodable(name) != name:
+        return None
+    if keys in ({"parameters"}, set()) or ("arguments" in keys and "parameters" not in keys):
+        arguments = _arguments(members.get("arguments") or members.get("parameters"))
+        return None if arguments is None else ToolCall(name=name, arguments=encodable(arguments))
+    return None
+
+
+def _arguments(member: Member | None) -> str | None:
+    """The text of an object: itself, or held by a string; ``{}`` for nothing; None for anything else."""
+    if member is None or member.value is None or member.value == "":
+        return "{}"
+    value, text = member
+    if isinstance(value, str):
+        try:
+            value, text = read_json(value), value.strip()
+        except (ValueError, RecursionError):
+            return None
+    return text if isinstance(value, dict) else None
