@@ -7,10 +7,10 @@ from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
+import tinker
 from tinker.lib.public_interfaces.api_future import AwaitableConcurrentFuture
 from tinker.types.topk_logprobs import TopkLogprobs
 
-import tinker
 from focus_testing import Candidate, Engine
 from focus_types import SamplingParams
 
@@ -101,7 +101,7 @@ class EngineClient(ReplyClient):
             ),
             [stop for stop in given if isinstance(stop, int)],
         )
-        prompt = made.prompt and [np.nan, *(entry[0].logprob for entry in made.prompt[1:])]
+        prompt = [np.nan, *(entry[0].logprob for entry in (made.prompt or [])[1:])]
         return tinker.SampleResponse(
             sequences=[
                 tinker.SampledSequence(
@@ -112,7 +112,7 @@ class EngineClient(ReplyClient):
                     topk_logprobs_np=_topk(made.top or [], k) if k else None,
                 )
             ],
-            prompt_logprobs_np=np.array(prompt, np.float32) if prompt else None,
+            prompt_logprobs_np=np.array(prompt, np.float32) if made.prompt else None,
             topk_prompt_logprobs_np=_topk(made.prompt, k_prompt) if made.prompt and k_prompt else None,
         )
 
@@ -141,5 +141,5 @@ def sequence(
         sequence_id="7:0",
         tokens_np=np.array(tokens, np.int32),
         logprobs_np=np.array([-1.0] * len(tokens) if logprobs is None else logprobs, np.float32),
-        _topk_logprobs_list=None if top is None else [row and list(row) for row in top],
+        _topk_logprobs_list=None if top is None else [None if row is None else list(row) for row in top],
     )

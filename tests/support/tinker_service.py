@@ -30,7 +30,7 @@ class Service:
 
 @contextmanager
 def serving(**answers: tuple[int, Any] | None) -> Iterator[Service]:
-    """A service whose ``/api/v1/<name>`` answers as given; other paths answer 200 and an empty object."""
+    """A service whose ``/api/v1/<name>`` answers as given; what is not named is accepted."""
     service = Service(answers)
 
     class Handler(BaseHTTPRequestHandler):
@@ -38,7 +38,7 @@ def serving(**answers: tuple[int, Any] | None) -> Iterator[Service]:
             self.rfile.read(int(self.headers.get("content-length") or 0))
             name = self.path.rsplit("/", 1)[-1]
             service.asked.append(name)
-            answer = service.answers.get(name, (200, {}))
+            answer = service.answers.get(name, (200, {"status": "accepted"}))
             if answer is None:
                 service.closing.wait(30)
                 return

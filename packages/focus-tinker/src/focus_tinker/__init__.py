@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from focus_tinker.policy import TinkerPolicy
+
+__all__ = ["TinkerPolicy"]
