@@ -2,4 +2,8 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from focus_openai.chat import OpenAIChatPolicy
+from focus_openai.native import NativePolicy
+from focus_openai.responses import OpenAIResponsesPolicy
+
+__all__ = ["NativePolicy", "OpenAIChatPolicy", "OpenAIResponsesPolicy"]

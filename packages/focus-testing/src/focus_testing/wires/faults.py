@@ -42,11 +42,28 @@ type FaultKind = (
         "filler",
         "no_choice",
         "two_choices",
+        "refusal",
+        "reasoning",
+        "reasoning_content",
+        "no_content",
+        "content_parts",
+        "arguments_object",
+        "arguments_null",
+        "arguments_cut",
+        "no_call_id",
+        "no_finish",
+        "filtered",
+        "no_result",
+        "error_body",
+        "failed",
     ]
 )
 """The rest changes what the wire says: an aborted reply; ids left out; another prompt echoed; log-probabilities of
 other ids; text where numbers belong; log-probabilities left out, one too few, NaN, or the number that stands for minus
-infinity; no choice, two choices. Each wire knows those that it can express."""
+infinity; no choice, two choices. From "refusal" on they are varieties of chat servers: a refusal; reasoning in one
+field or the other; content that is null or a list of parts; arguments as an object, null or cut; no call id; no finish
+reason or status; a content filter; null instead of choices or output items; an error with status 200; a response that
+failed. Each wire knows those that it can express."""
 
 _TRANSPORT: tuple[str, ...] = get_args(Transport.__value__)
 
