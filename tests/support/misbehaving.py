@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Act", "Misbehaving", "Seen", "cut", "drop", "misbehaving", "raw", "reply", "silent", "trickle"]
+__all__ = ["Act", "Misbehaving", "Seen", "cut", "drop", "misbehaving", "raw", "reply", "silent", "trickle", "until"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,9 @@ class Misbehaving:
     def __init__(self, acts: tuple[Act, ...]) -> None:
         self._acts = acts
         self._loop = asyncio.new_event_loop()
-        self._server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024))
-        self._lock = threading.Lock()
-        self.port: int = self._server.sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._server: asyncio.Server
+        self.url = ""
         self.requests: list[Seen] = []
         self.connections = 0
         self.arrived = threading.Event()
@@ -92,20 +92,33 @@ class Misbehaving:
         self.open = 0
         """Connections that are open now."""
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop to run in a thread."""
-        return self._loop
+    def start(self) -> None:
+        """Listen on a free port."""
+        self._thread.start()
+        self._run(self._start())
 
     def stop_listening(self) -> None:
         """Refuse new connections; those that are open stay."""
-        asyncio.run_coroutine_threadsafe(self._stop_listening(), self._loop).result(5)
+        self._run(self._stop_listening())
+
+    def stop(self) -> None:
+        """Close everything."""
+        self._run(self._finish())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, job: Coroutine[object, object, None]) -> None:
+        asyncio.run_coroutine_threadsafe(job, self._loop).result(10)
+
+    async def _start(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def _stop_listening(self) -> None:
         self._server.close()
 
-    async def finish(self) -> None:
-        """Close everything."""
+    async def _finish(self) -> None:
         self._server.close()
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
@@ -119,9 +132,8 @@ class Misbehaving:
         try:
             while (request := await _read(reader)) is not None:
                 served = True
-                with self._lock:
-                    act = self._acts[min(len(self.requests), len(self._acts) - 1)]
-                    self.requests.append(request)
+                act = self._acts[min(len(self.requests), len(self._acts) - 1)]
+                self.requests.append(request)
                 self.arrived.set()
                 if not await act(writer):
                     return
@@ -149,12 +161,16 @@ async def _read(reader: asyncio.StreamReader) -> Seen | None:
 def misbehaving(*acts: Act) -> Iterator[Misbehaving]:
     """Serve: each request of the server's life is answered by the next act, the last one repeats."""
     server = Misbehaving(acts)
-    thread = threading.Thread(target=server.loop.run_forever)
-    thread.start()
+    server.start()
     try:
         yield server
     finally:
-        server.loop.call_soon_threadsafe(server.loop.stop)
-        thread.join()
-        server.loop.run_until_complete(server.finish())
-        server.loop.close()
+        server.stop()
+
+
+def until(condition: Callable[[], bool]) -> bool:
+    """Whether the condition comes true within 5 s."""
+    end = time.monotonic() + 5
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import socket
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 
 import aiohttp
 
@@ -25,7 +26,7 @@ _LARGEST_BYTES_BODY = 2**20
 class LoopSession:
     """The session of one event loop; it closes with the loop, or when nobody holds it any more."""
 
-    def __init__(self, endpoint: Endpoint, on_close: Callable[[LoopSession], None]) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         self.loop = asyncio.get_running_loop()
         self._endpoint = endpoint
         self._watch = Watch(endpoint.host, endpoint.port)
@@ -36,16 +37,28 @@ class LoopSession:
             trust_env=False,
             auto_decompress=False,
         )
-        self._holder = self._hold(on_close)
+        self._holder = _hold(self._session, self._watch)
 
     async def open(self) -> LoopSession:
         """Tie the session to the loop: a loop closes its asynchronous generators, and so the session, at its end."""
         await anext(self._holder)
         return self
 
+    @property
+    def closed(self) -> bool:
+        """Whether it can be used no more."""
+        return self._session.closed
+
     async def close(self) -> None:
         """Close every connection; called in the session's own loop."""
         await self._holder.aclose()
+
+    def __del__(self) -> None:
+        if self.loop.is_closed() and not self.closed:
+            # Its owner closed the loop without shutting its generators down. Nothing is left to wait for in there,
+            # so that the first step is the last; without it aiohttp logs an error about a session left open.
+            with contextlib.suppress(StopIteration):
+                self._session.close().send(None)
 
     async def send(self, call: Call) -> HttpReply | Failure:
         """One attempt: a reply of any status, or why there is none."""
@@ -71,13 +84,13 @@ class LoopSession:
             # Returned, not raised from here: aiohttp's exceptions can show the request's headers.
             return failure_of(call, exc, refused=refused)
 
-    async def _hold(self, on_close: Callable[[LoopSession], None]) -> AsyncGenerator[None]:
-        try:
-            yield
-        finally:
-            on_close(self)
-            self._watch.stop()
-            await self._session.close()
+
+async def _hold(session: aiohttp.ClientSession, watch: Watch) -> AsyncGenerator[None]:
+    try:
+        yield
+    finally:
+        watch.stop()
+        await session.close()
 
 
 def _socket(address: tuple[int, int, int, str, object]) -> socket.socket:

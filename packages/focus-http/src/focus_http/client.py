@@ -207,18 +207,14 @@ class _Open:
     async def session_for(self, endpoint: Endpoint) -> LoopSession:
         loop = asyncio.get_running_loop()
         session = self.sessions.get(loop)
-        if session is None:
+        if session is None or session.closed:
             from focus_http.aio import LoopSession
 
             for old in [one for one in self.sessions if one.is_closed()]:
-                # Its owner closed it without shutting its generators down; nothing can be closed in it any more.
                 self.sessions.pop(old, None)
-            session = self.sessions[loop] = LoopSession(endpoint, self._forget)
+            session = self.sessions[loop] = LoopSession(endpoint)
             await session.open()
         return session
-
-    def _forget(self, session: LoopSession) -> None:
-        self.sessions.pop(session.loop, None)
 
     def take(self) -> tuple[Pool | None, list[LoopSession]]:
         with self._lock:
