@@ -5,6 +5,7 @@ from __future__ import annotations
 from focus_testing.demo import DEMO_TOOLS, demo_engine
 from focus_testing.engine import Candidate, Engine, Generation, Run
 from focus_testing.models import LanguageModel, NGramModel, ScriptModel
+from focus_testing.policy import EmbeddedPolicy
 from focus_testing.server import Server, serve
 from focus_testing.tokenizer import ByteTokenizer
 from focus_testing.wires.base import Exchange
@@ -14,6 +15,7 @@ __all__ = [
     "DEMO_TOOLS",
     "ByteTokenizer",
     "Candidate",
+    "EmbeddedPolicy",
     "Engine",
     "Exchange",
     "Fault",

@@ -77,6 +77,10 @@ class Engine:
         self._random = random.Random(self.seed)
         self._prepared = {}
 
+    def __getstate__(self) -> dict[str, object]:
+        # Prepared distributions are found by the address of their logits, which does not travel.
+        return {**self.__dict__, "_prepared": {}}
+
     @property
     def vocab_size(self) -> int:
         """How many ids the model accepts."""
@@ -191,6 +195,9 @@ class Run:
     def tokens(self) -> list[int]:
         """The ids so far."""
         return self._context[len(self._prompt) :]
+
+    def __len__(self) -> int:
+        return len(self._logprobs)
 
     def step(self) -> int:
         """Draw one token and return it. Not to be called on a finished run."""

@@ -13,17 +13,25 @@ from typing import Any, Literal
 
 from focus_testing.demo import demo_engine
 from focus_testing.engine import Engine
-from focus_testing.wires.base import Exchange, Refusal, Reply, Wire
+from focus_testing.wires.base import Exchange, HangUp, Refusal, Reply, Wire
 from focus_testing.wires.faults import Fault, FaultPlan
 from focus_testing.wires.http import Connection, HttpRequest
+from focus_testing.wires.openai import OpenAIWire
+from focus_testing.wires.pooling import PoolingWire
+from focus_testing.wires.sglang import SGLangWire
 from focus_testing.wires.vllm import VLLMWire
 from focus_types import InvalidRequestError
 
 __all__ = ["Server", "WireName", "serve"]
 
-type WireName = Literal["vllm"]
+type WireName = Literal["vllm", "pooling", "sglang", "openai"]
 
-_WIRES: dict[str, type[Wire]] = {"vllm": VLLMWire}
+_WIRES: dict[str, type[Wire]] = {
+    "vllm": VLLMWire,
+    "pooling": PoolingWire,
+    "sglang": SGLangWire,
+    "openai": OpenAIWire,
+}
 _log = logging.getLogger("focus")
 
 
@@ -93,6 +101,8 @@ class Server:
             if exchange.fault is not None and exchange.fault.kind == "slow":
                 await asyncio.sleep(exchange.fault.seconds)
             self._send(await self._answer(exchange), exchange, connection)
+        except HangUp:
+            connection.close()
         except asyncio.CancelledError:
             exchange.disconnected = True
             raise
@@ -114,6 +124,8 @@ class Server:
             return await handler(exchange)
         except Refusal as refusal:
             return refusal.reply
+        except HangUp:
+            raise
         except Exception:
             _log.exception("the %s failed", type(self.wire).__name__)
             return self.wire.error(500, "Internal Server Error")

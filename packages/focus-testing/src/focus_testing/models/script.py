@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -123,15 +123,27 @@ class ScriptModel:
         self._depth = 0
         self._by_last: dict[int, list[_Rule]] = {}
         self._logits: dict[_Node, Logits] = {}
+        self._given: list[tuple[Sequence[int], Sequence[int], Sequence[Continuations]]] = []
         for suffix, value in rules.items():
             self._add_rule(suffix, suffix, [value] if isinstance(value, Mapping) else value)
 
     def _add_rule(self, suffix: Sequence[int], marker: Sequence[int], turns: Sequence[Continuations]) -> None:
         if not suffix or not turns:
             raise InvalidRequestError("a rule needs a suffix of at least one token and something to play")
+        self._given.append((suffix, marker, turns))
         self._depth = max(self._depth, *(len(tokens) for turn in turns for tokens in turn), 0)
         rule = _Rule(list(suffix), list(marker), [_tree(turn) for turn in turns])
         self._by_last.setdefault(suffix[-1], []).append(rule)
+
+    def __getstate__(self) -> tuple[int, float, _Node, list[Any]]:
+        return self.vocab_size, self._floor, self._default, self._given
+
+    def __setstate__(self, state: tuple[int, float, _Node, list[Any]]) -> None:
+        # The trees are as deep as replies are long, too deep to pickle: they grow again from what was given.
+        self.vocab_size, self._floor, self._default, given = state
+        self._depth, self._by_last, self._logits, self._given = 0, {}, {}, []
+        for rule in given:
+            self._add_rule(*rule)
 
     @classmethod
     def texts(

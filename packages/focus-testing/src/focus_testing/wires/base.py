@@ -12,7 +12,7 @@ from focus_testing.engine import Engine, Generation, Run
 from focus_testing.wires.faults import Fault
 from focus_types import HFTokenizer
 
-__all__ = ["Exchange", "Handler", "Refusal", "Reply", "Wire", "new_id", "run_to_end", "token_texts"]
+__all__ = ["Exchange", "Handler", "HangUp", "Refusal", "Reply", "Wire", "new_id", "run_to_end", "token_texts"]
 
 
 @dataclass
@@ -48,6 +48,10 @@ class Reply:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     media_type: str = "application/json"
+
+
+class HangUp(Exception):
+    """Ends a handler without a reply: the connection is closed."""
 
 
 class Refusal(Exception):
@@ -99,15 +103,19 @@ class Wire:
         return scheme.lower() == "bearer" and secrets.compare_digest(key.encode(), self.api_key.encode())
 
 
-async def run_to_end(wire: Wire, run: Run, exchange: Exchange, request_id: str) -> Generation:
+async def run_to_end(
+    wire: Wire, run: Run, exchange: Exchange, request_id: str, on_token: Callable[[], None] | None = None
+) -> Generation:
     """Let a run finish without keeping other requests waiting; an "abort" fault ends it after one token."""
     wire.running[request_id] = run
     try:
         while not run.finished:
             run.step()
+            if on_token is not None:
+                on_token()
             if exchange.fault_kind == "abort":
                 run.abort()
-            if wire.token_delay or len(run.tokens) % 64 == 0:
+            if wire.token_delay or len(run) % 64 == 0:
                 await asyncio.sleep(wire.token_delay)
     finally:
         del wire.running[request_id]

@@ -34,6 +34,10 @@ class Fields:
         """Whatever was sent."""
         return self._body.get(name)
 
+    def names(self) -> frozenset[str]:
+        """Names of the fields that were sent."""
+        return frozenset(self._body)
+
     def integer(self, name: str, default: int | None = None) -> int | None:
         """A whole number."""
         value = self._body.get(name)
