@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from focus_testing.wires.base import Exchange, Handler, Refusal, Reply, Wire, new_id
 from focus_testing.wires.fields import Fields, is_list
 from focus_testing.wires.vllm import VLLMWire
-from focus_testing.wires.vllm_errors import invalid, refuse, vllm_error
+from focus_testing.wires.vllm_errors import invalid, refuse, request_fields, vllm_error
 from focus_testing.wires.vllm_request import check_length
 
 __all__ = ["PoolingWire", "token_value"]
@@ -60,7 +60,7 @@ class PoolingWire(Wire):
         return path.startswith("/v1/")
 
     async def _pooling(self, exchange: Exchange) -> Reply:
-        fields = Fields(exchange.body, invalid)
+        fields = request_fields(exchange)
         name = fields.text("model")
         if name not in (None, self.model):
             raise Refusal(vllm_error(404, f"The model `{name}` does not exist."))

@@ -10,7 +10,7 @@ from typing import Any
 from focus_testing.wires.base import Exchange, Handler, Refusal, Reply, Wire, new_id, run_to_end
 from focus_testing.wires.fields import Fields
 from focus_testing.wires.vllm_choice import ChoiceOptions, completion_choice
-from focus_testing.wires.vllm_errors import invalid, vllm_error
+from focus_testing.wires.vllm_errors import request_fields, vllm_error
 from focus_testing.wires.vllm_faults import SPOILERS
 from focus_testing.wires.vllm_request import read_params, read_prompts
 from focus_types import SamplingParams
@@ -62,7 +62,7 @@ class VLLMWire(Wire):
         return path.startswith(("/v1/", "/inference/"))
 
     async def _completions(self, exchange: Exchange) -> Reply:
-        fields = Fields(exchange.body, invalid)
+        fields = request_fields(exchange)
         self.check_model(fields)
         prompts = read_prompts(fields, self.engine)
         params = read_params(fields, self.defaults, self.max_stop_strings, self.max_logprobs)
@@ -115,7 +115,7 @@ class VLLMWire(Wire):
         return Reply({"object": "list", "data": [model_card(self.model, self.engine.context_length)]})
 
     async def _tokenize(self, exchange: Exchange) -> Reply:
-        fields = Fields(exchange.body, invalid)
+        fields = request_fields(exchange)
         messages, tokenizer = fields.raw("messages"), self.engine.tokenizer
         text = fields.text("prompt") or ""
         if messages is not None:
@@ -128,7 +128,7 @@ class VLLMWire(Wire):
         return Reply({"count": len(ids), "max_model_len": length, "tokens": ids, "token_strs": shown})
 
     async def _detokenize(self, exchange: Exchange) -> Reply:
-        return Reply({"prompt": self.engine.tokenizer.decode(Fields(exchange.body, invalid).integers("tokens"))})
+        return Reply({"prompt": self.engine.tokenizer.decode(request_fields(exchange).integers("tokens"))})
 
     async def _load(self, exchange: Exchange) -> Reply:
         return Reply({"server_load": len(self.running)})

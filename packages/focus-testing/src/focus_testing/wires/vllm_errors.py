@@ -5,9 +5,10 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, NoReturn
 
-from focus_testing.wires.base import Refusal, Reply
+from focus_testing.wires.base import Exchange, Refusal, Reply
+from focus_testing.wires.fields import Fields
 
-__all__ = ["invalid", "refuse", "vllm_error"]
+__all__ = ["invalid", "refuse", "request_fields", "vllm_error"]
 
 _KINDS = {400: "BadRequestError", 404: "NotFoundError", 500: "InternalServerError", 503: "ServiceUnavailableError"}
 
@@ -32,3 +33,15 @@ def invalid(name: str, kind: str, message: str) -> NoReturn:
     place = f"body.{name}" if name else "body"
     detail = f"1 validation error:\n  {{'type': '{kind}', 'loc': '{place}', 'msg': '{message}'}}"
     raise Refusal(vllm_error(400, detail, param=place if name else None, kind="Bad Request"))
+
+
+def request_fields(exchange: Exchange) -> Fields:
+    """The fields of a JSON request.
+
+    Raises:
+        Refusal: Another media type, or no JSON object.
+    """
+    if not exchange.headers.get("content-type", "").startswith("application/json"):
+        message = "1 validation error:\n  Unsupported Media Type: Only 'application/json' is allowed"
+        raise Refusal(vllm_error(400, message, kind="Bad Request"))
+    return Fields(exchange.body, invalid)
