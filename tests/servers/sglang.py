@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -29,11 +29,12 @@ def model_folder() -> Path:
 
 
 @contextmanager
-def script(*flags: str) -> Iterator[Server]:
+def script(*flags: str, env: Mapping[str, str] | None = None) -> Iterator[Server]:
     """A generating server; the recipe's flags first, then ``flags``."""
     port = free_port()
     root = f"http://127.0.0.1:{port}"
-    command = ["sh", str(_RECIPE / "serve_sglang.sh"), str(_folder()), str(port), *flags]
+    settings = [f"{name}={value}" for name, value in (env or {}).items()]
+    command = ["env", *settings, "sh", str(_RECIPE / "serve_sglang.sh"), str(_folder()), str(port), *flags]
     log = cache_folder("logs") / f"sglang-{port}.log"
     with running(command, url=root, health=f"{root}/health", log=log) as server:
         yield server
@@ -41,7 +42,7 @@ def script(*flags: str) -> Iterator[Server]:
 
 @contextmanager
 def router(name: RouterName, *workers: str) -> Iterator[Server]:
-    """A router before ``workers``; without one it never becomes ready, so it is then only waited for until it answers."""
+    """A router before ``workers``; without one it is never ready, and only waited for until it answers."""
     port, metrics = free_port(), free_port()
     root = f"http://127.0.0.1:{port}"
     serve = ["sh", str(_RECIPE / "serve_router.sh"), str(_folder()), name, str(port), str(metrics), POLICIES[name]]

@@ -99,14 +99,13 @@ def format(tokenizers: Path) -> PolicyFormat[Any]:
 def play(request: pytest.FixtureRequest, shared: Path, format: PolicyFormat[Any]) -> Play:
     """Has a recorded response answer one call, over HTTP or through a post() of Slime's shape."""
 
-    def response_of(name: str) -> tuple[int, dict[str, str], str]:
+    def response_of(name: str) -> tuple[int, str]:
         recorded = json.loads((shared / "wire" / "sglang" / f"{name}.json").read_text())["response"]
-        headers = {key.replace("-", "_"): value for key, value in recorded["headers"].items() if key.startswith("x-")}
-        return recorded["status"], headers, content(recorded["body"])
+        return recorded["status"], content(recorded["body"])
 
     def over_http(name: str, params: SamplingParams | None) -> GenerateResult:
-        status, headers, text = response_of(name)
-        with misbehaving(reply(status, text.encode(), **headers)) as server:
+        status, text = response_of(name)
+        with misbehaving(reply(status, text.encode())) as server:
             policy = SGLangPolicy(model="tiny", base_url=server.url, format=format, timeout=0.2)
             try:
                 return policy.generate_tokens(PROMPT, params)
@@ -114,7 +113,7 @@ def play(request: pytest.FixtureRequest, shared: Path, format: PolicyFormat[Any]
                 policy.close()
 
     def through_post(name: str, params: SamplingParams | None) -> GenerateResult:
-        status, _, text = response_of(name)
+        status, text = response_of(name)
 
         async def post(url: str, payload: dict[str, Any], max_retries: int = 60) -> Mapping[str, Any]:
             if status >= 400:
