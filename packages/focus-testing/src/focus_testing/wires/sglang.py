@@ -13,7 +13,7 @@ from focus_testing.engine import Candidate, Generation
 from focus_testing.wires.base import Exchange, Handler, Refusal, Reply, Wire, new_id, run_to_end
 from focus_testing.wires.fields import Fields
 from focus_testing.wires.sglang_faults import SPOILERS
-from focus_testing.wires.sglang_request import GenerateRequest, bad_type, read_generate, refuse
+from focus_testing.wires.sglang_request import RESERVED, GenerateRequest, bad_type, read_generate, refuse
 from focus_testing.wires.vllm_choice import ChoiceOptions, shown_text
 
 __all__ = ["SGLangWire"]
@@ -47,6 +47,7 @@ class SGLangWire(Wire):
             return both
         return both | {
             ("GET", "/model_info"): self._model_info,
+            ("GET", "/server_info"): self._server_info,
             ("GET", "/health_generate"): _nothing,
             ("POST", "/abort_request"): self._abort,
             ("POST", "/update_weight_version"): self._update_weight_version,
@@ -158,6 +159,10 @@ class SGLangWire(Wire):
                 "architectures": [type(self.engine.model).__name__],
             }
         )
+
+    async def _server_info(self, exchange: Exchange) -> Reply:
+        usable = self.engine.context_length - RESERVED
+        return Reply({"version": "focus-testing", "max_req_input_len": usable, "enable_deterministic_inference": True})
 
     async def _models(self, exchange: Exchange) -> Reply:
         card = {"id": self.model, "object": "model", "created": int(time.time()), "owned_by": "sglang"}

@@ -58,7 +58,7 @@ _SERVED = frozenset(
         "custom_params",
     ]
 )
-_UNSERVED_FIELDS = ("stream", "token_ids_logprob", "return_sampling_mask", "return_routed_experts", "text")
+_UNSERVED_FIELDS = ("stream", "return_sampling_mask", "return_routed_experts", "text")
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,13 @@ def _request(tokens: list[int], fields: Fields, sampling: Fields, engine: Engine
             f"req.logprob_start_len={start} is higher than the number of input tokens len(req.origin_input_ids)={size}."
             " Please use a smaller logprob_start_len."
         )
+    # Checked as the server does, before anything runs; the values are not served.
+    for token in fields.integers("token_ids_logprob"):
+        if not 0 <= token < engine.vocab_size:
+            refuse(
+                f"token_ids_logprob contains out-of-vocabulary token id {token}; valid range is"
+                f" [0, {engine.vocab_size})."
+            )
     params = _params(sampling, router)
     _check_length(size, params.max_tokens, engine.context_length)
     return GenerateRequest(
