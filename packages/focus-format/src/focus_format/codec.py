@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from focus_format.literal import LiteralText
+from focus_format.narrow import is_list
 from focus_format.normalise import normalise_messages, normalise_tools
 from focus_format.tail import NoTail, TailWriter
 from focus_format.template import ChatTemplate
@@ -46,21 +47,27 @@ class ChatTemplateCodec:
         self.tokenizer_length = len(tokenizer)
         self._literal = LiteralText(tokenizer)
         self._tails = TailWriter(self.template, self._literal.control)
+        self._all_stop_tokens: frozenset[TokenId] | None = None
 
     @property
     def vocab_size(self) -> int | None:
         """How many ids the model accepts, padding included; None if only the tokenizer is known."""
         return self._vocab_size
 
-    @cached_property
+    @property
     def stop_tokens(self) -> frozenset[TokenId]:
         """The ids that end a reply: the tokenizer's end token, the template's, and those that were given."""
+        if self._all_stop_tokens is None:
+            self._all_stop_tokens = self._stop_tokens | self._found_stop_tokens()
+        return self._all_stop_tokens
+
+    def _found_stop_tokens(self) -> frozenset[TokenId]:
         eos: Any = self._tokenizer.eos_token_id
-        found: list[Any] = list(eos) if isinstance(eos, list | tuple) else [eos]  # pyright: ignore[reportUnknownArgumentType]
+        found: list[Any] = [*eos] if is_list(eos) else [eos]
         close = self._tails.close()
         if close is not None:
             found.append(self._literal.control[close])
-        return self._stop_tokens | {token for token in found if isinstance(token, int)}
+        return frozenset(token for token in found if isinstance(token, int))
 
     @cached_property
     def reasoning_open(self) -> tuple[TokenId, ...]:

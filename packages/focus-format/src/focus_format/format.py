@@ -1,17 +1,20 @@
 """PolicyFormat and PreparedPrompt: what a policy needs to turn messages into tokens and replies into actions."""
 
+# The two classes share a module because they share the fields of the snapshot.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from focus_format.codec import ChatTemplateCodec
 from focus_format.profiles import parser_for, select_profile
 from focus_format.replies import reply_message
 from focus_format.resolve import codec_for
 from focus_format.snapshot import as_message, freeze, freeze_tools, same_messages, thaw
-from focus_parsing import ActionParser
+from focus_parsing import ActionParser, OpensReasoning
 from focus_types import ChatCodec, GenerateResult, HFTokenizer, InvalidRequestError, Message, TokenId
 
 __all__ = ["PolicyFormat", "PreparedPrompt"]
@@ -151,13 +154,6 @@ class PreparedPrompt:
 
 
 @runtime_checkable
-class _ReadsReasoning(Protocol):
-    """A parser that can be told how a generation prompt opens a thought."""
-
-    def with_reasoning_open(self, reasoning_open: Sequence[TokenId]) -> Self: ...
-
-
-@runtime_checkable
 class _Explains(Protocol):
     """A codec that says why it cannot continue exactly."""
 
@@ -167,7 +163,7 @@ class _Explains(Protocol):
 
 
 def _tell_reasoning[A](parser: ActionParser[A], codec: ChatCodec) -> ActionParser[A]:
-    if isinstance(codec, ChatTemplateCodec) and isinstance(parser, _ReadsReasoning):
+    if isinstance(codec, ChatTemplateCodec) and isinstance(parser, OpensReasoning):
         return parser.with_reasoning_open(codec.reasoning_open)
     return parser
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from focus_format.narrow import is_list, is_mapping
 from focus_types import HFTokenizer, InvalidRequestError, Message, TokenId
 
 __all__ = ["LiteralText"]
@@ -47,10 +48,10 @@ class LiteralText:
         """Any JSON-like value with a cut in each control token's string, keys included."""
         if isinstance(value, str):
             return self._cut_text(value) if self._pattern.search(value) else value
-        if isinstance(value, Mapping):
-            return {self.cut(key): self.cut(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
-        if isinstance(value, list | tuple):
-            return [self.cut(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        if is_mapping(value):
+            return {self.cut(key): self.cut(item) for key, item in value.items()}
+        if is_list(value):
+            return [self.cut(item) for item in value]
         return value
 
     def encode(self, text: str) -> tuple[TokenId, ...]:

@@ -8,9 +8,10 @@ to one shape first, on a copy, and what has no such shape is refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from focus_format.narrow import is_list, is_mapping
 from focus_format.snapshot import as_message
 from focus_types import InvalidRequestError, Message
 
@@ -42,8 +43,8 @@ def normalise_tools(tools: Sequence[Any]) -> list[dict[str, Any]]:
         InvalidRequestError: Naming the tool; templates would render any other shape without a word.
     """
     for index, tool in enumerate(tools):
-        function: Any = tool.get("function") if isinstance(tool, Mapping) else None
-        if not isinstance(function, Mapping) or tool.get("type") != "function" or not function.get("name"):
+        function: Any = tool.get("function") if is_mapping(tool) else None
+        if not is_mapping(function) or tool.get("type") != "function" or not function.get("name"):
             raise InvalidRequestError(
                 f'tool {index} must be {{"type": "function", "function": {{"name": ..., "parameters": ...}}}},'
                 f" got {_short(tool)}"
@@ -73,9 +74,8 @@ def _content(content: Any, role: str, index: int) -> str:
         return content
     if content is None and role == "assistant":
         return ""
-    if isinstance(content, list | tuple):
-        parts: list[Any] = list(content)  # pyright: ignore[reportUnknownArgumentType] - narrowed from Any
-        return "".join(_part(part, index) for part in parts)
+    if is_list(content):
+        return "".join(_part(part, index) for part in content)
     raise InvalidRequestError(
         f"message {index} ({role}) must have text or a list of text parts as content, got {_short(content)}"
     )
@@ -84,19 +84,18 @@ def _content(content: Any, role: str, index: int) -> str:
 def _part(part: Any, index: int) -> str:
     if isinstance(part, str):
         return part
-    text: Any = part.get("text") if isinstance(part, Mapping) else None
+    text: Any = part.get("text") if is_mapping(part) else None
     if not isinstance(text, str) or part.get("type", "text") not in ("text", "input_text", "output_text"):
         raise InvalidRequestError(f"message {index} has a content part that is not text: {_short(part)}")
     return text
 
 
 def _tool_call(call: Any, index: int) -> dict[str, Any]:
-    if isinstance(call, Mapping):
-        shaped: dict[str, Any] = dict(call)  # pyright: ignore[reportUnknownArgumentType] - narrowed from Any
-        inner: Any = shaped.get("function", shaped)
-        if isinstance(inner, Mapping) and inner.get("name"):
-            function: dict[str, Any] = {**inner, "arguments": _arguments(inner.get("arguments"), index)}
-            return {**shaped, "function": function} if "function" in shaped else function
+    if is_mapping(call):
+        inner: Any = call.get("function", call)
+        if is_mapping(inner) and inner.get("name"):
+            function = {**inner, "arguments": _arguments(inner.get("arguments"), index)}
+            return {**call, "function": function} if "function" in call else function
     raise InvalidRequestError(
         f'message {index} has a tool call that is not {{"function": {{"name": ..., "arguments": ...}}}}: {_short(call)}'
     )
@@ -105,7 +104,7 @@ def _tool_call(call: Any, index: int) -> dict[str, Any]:
 def _arguments(arguments: Any, index: int) -> Any:
     if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
         return {}
-    value = arguments
+    value: Any = arguments
     if isinstance(arguments, str):
         try:
             value = json.loads(arguments)
@@ -113,11 +112,11 @@ def _arguments(arguments: Any, index: int) -> Any:
             raise InvalidRequestError(
                 f"message {index} has tool call arguments that are not JSON ({error}): {_short(arguments)}"
             ) from None
-    if not isinstance(value, Mapping):
+    if not is_mapping(value):
         raise InvalidRequestError(
             f"message {index} has tool call arguments that are no JSON object: {_short(arguments)}"
         )
-    return value  # pyright: ignore[reportUnknownVariableType] - any JSON object
+    return value
 
 
 def _short(value: Any) -> str:

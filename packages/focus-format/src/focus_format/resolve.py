@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from focus_format.codec import ChatTemplateCodec
+from focus_format.narrow import is_list, is_mapping
 from focus_types import HFTokenizer, InvalidRequestError, TokenId
 
 __all__ = ["codec_for"]
@@ -64,8 +65,9 @@ def _load(model: str) -> HFTokenizer:
         raise ImportError(
             "loading a tokenizer needs transformers: pip install 'focus-format[transformers]', or pass tokenizer="
         ) from error
+    auto: Any = AutoTokenizer  # untyped
     try:
-        tokenizer: HFTokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
+        tokenizer: HFTokenizer = auto.from_pretrained(model, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise InvalidRequestError(
             f"transformers finds no tokenizer for {model!r}: name a model of the hub or a folder, or pass tokenizer="
@@ -84,15 +86,15 @@ class _Files(NamedTuple):
 def _files(model: str) -> _Files:
     config = _read(model, "config.json")
     text: Any = config.get("text_config")
-    size: Any = config.get("vocab_size") or (text.get("vocab_size") if isinstance(text, dict) else None)
+    size: Any = config.get("vocab_size") or (text.get("vocab_size") if is_mapping(text) else None)
     eos: Any = _read(model, "generation_config.json").get("eos_token_id")
-    ids: list[Any] = list(eos) if isinstance(eos, list) else [eos]  # pyright: ignore[reportUnknownArgumentType]
+    ids: list[Any] = [*eos] if is_list(eos) else [eos]
     return _Files(size if isinstance(size, int) else None, tuple(token for token in ids if isinstance(token, int)))
 
 
-def _read(model: str, name: str) -> dict[str, Any]:
+def _read(model: str, name: str) -> Mapping[str, Any]:
     path = Path(model) / name
     if not model or not path.is_file():
         return {}
     value: Any = json.loads(path.read_text(encoding="utf-8"))
-    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType] - any JSON object
+    return value if is_mapping(value) else {}

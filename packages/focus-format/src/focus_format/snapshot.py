@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Any
 
+from focus_format.narrow import is_list, is_mapping
 from focus_types import InvalidRequestError, Message
 
 __all__ = ["as_message", "freeze", "freeze_tools", "same_messages", "thaw"]
@@ -21,15 +22,10 @@ def as_message(message: Any, index: int) -> Message:
     Raises:
         InvalidRequestError: It is none of these.
     """
-    if isinstance(message, dict):
-        return message  # pyright: ignore[reportUnknownVariableType] - keys are checked where they are read
-    if isinstance(message, Mapping):
-        return dict(message)  # pyright: ignore[reportUnknownArgumentType] - as above
     dump = getattr(message, "model_dump", None)
-    if callable(dump):
-        dumped: Any = dump(exclude_none=True)
-        if isinstance(dumped, dict):
-            return dumped  # pyright: ignore[reportUnknownVariableType] - as above
+    shaped: Any = dump(exclude_none=True) if callable(dump) else message
+    if is_mapping(shaped):
+        return shaped if isinstance(shaped, dict) else dict(shaped)
     raise InvalidRequestError(f"message {index} must be a dict with a role and content, got {type(message).__name__}")
 
 
@@ -57,7 +53,7 @@ def freeze_tools(tools: Iterable[Any]) -> tuple[dict[str, Any], ...]:
     """
     frozen: list[dict[str, Any]] = []
     for index, tool in enumerate(tools):
-        if not isinstance(tool, Mapping):
+        if not is_mapping(tool):
             raise InvalidRequestError(f"tool {index} must be a dict, got {type(tool).__name__}")
         frozen.append(tool if isinstance(tool, _Frozen) else _Frozen(thaw(tool)))
     return tuple(frozen)
@@ -67,12 +63,11 @@ def thaw(value: Any) -> Any:
     """A deep copy in plain containers; much faster than `copy.deepcopy` on JSON-like data."""
     if isinstance(value, str) or value is None:
         return value
-    if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, list):
-        return [thaw(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, tuple):
-        return tuple(thaw(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    if is_mapping(value):
+        return {key: thaw(item) for key, item in value.items()}
+    if is_list(value):
+        copies = [thaw(item) for item in value]
+        return copies if isinstance(value, list) else tuple(copies)
     return value if isinstance(value, bool | int | float) else deepcopy(value)
 
 
