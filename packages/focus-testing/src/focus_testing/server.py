@@ -46,11 +46,16 @@ class Server:
         self._plan = FaultPlan(faults, wire.spoilers())
         self._connections: set[Connection] = set()
         self._loop = asyncio.new_event_loop()
-        listen = self._loop.create_server(self._connection, host, port, backlog=4096)
-        self._listener = self._loop.run_until_complete(listen)
-        self._address = self._listener.sockets[0].getsockname()
         self._thread = threading.Thread(target=self._loop.run_forever, name="focus-testing", daemon=True)
         self._thread.start()
+        listen = self._loop.create_server(self._connection, host, port, backlog=4096)
+        try:
+            # In the thread from the start: the caller may be a coroutine, whose thread can run no other loop.
+            self._listener = asyncio.run_coroutine_threadsafe(listen, self._loop).result()
+        except BaseException:
+            self._end()
+            raise
+        self._address = self._listener.sockets[0].getsockname()
 
     @property
     def url(self) -> str:
@@ -73,6 +78,9 @@ class Server:
     def close(self) -> None:
         """Cut every connection and stop."""
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result()
+        self._end()
+
+    def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

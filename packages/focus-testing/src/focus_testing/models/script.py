@@ -208,15 +208,20 @@ class ScriptModel:
 
     def _find(self, context: Sequence[int]) -> _Node:
         best, covered, size = self._default, 0, len(context)
-        for played in range(min(self._depth, size)):
-            end = size - played
-            for rule in self._by_last.get(context[end - 1], ()):
-                length = len(rule.suffix)
-                if played + length <= covered or list(context[max(end - length, 0) : end]) != rule.suffix:
+        known = self._by_last
+        # A rule's suffix ends at most as far back as its continuations are long.
+        offset = max(size - self._depth, 0)
+        ends = [i for i, token in enumerate(context[offset:], offset + 1) if token in known]
+        for end in reversed(ends):
+            for rule in known[context[end - 1]]:
+                start = end - len(rule.suffix)
+                if start < 0 or size - start <= covered or context[start] != rule.suffix[0]:
+                    continue
+                if list(context[start:end]) != rule.suffix:
                     continue
                 node = rule.start(context, end).follow(context[end:])
                 if node is not None and node.children:
-                    best, covered = node, played + length
+                    best, covered = node, size - start
         return best
 
 

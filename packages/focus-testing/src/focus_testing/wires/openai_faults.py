@@ -120,7 +120,8 @@ _FAILED = {"code": "server_error", "message": "The model failed."}
 SPOILERS: Mapping[str, Callable[[Any], Any]] = {
     "abort": lambda body: body,  # the engine does it
     "refusal": _spoiler(
-        _message(content=None, refusal=_REFUSAL), _items(_said({"type": "refusal", "refusal": _REFUSAL}))
+        _message(content=None, refusal=_REFUSAL, tool_calls=None),
+        _items(_said({"type": "refusal", "refusal": _REFUSAL})),
     ),
     "reasoning": _spoiler(
         _message(reasoning=_THOUGHT, reasoning_details=[{"type": "reasoning.text", "text": _THOUGHT}]),
