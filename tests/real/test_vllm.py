@@ -70,9 +70,13 @@ def make(url: str, format: PolicyFormat[Any], **changed: Any) -> VLLMPolicy:
     return VLLMPolicy(**{**arguments, **changed})
 
 
-def coin_logprob(token: int, temperature: float) -> float:
-    weights = {HEADS: 0.75 ** (1 / temperature), TAILS: 0.25 ** (1 / temperature)}
-    return math.log(weights[token] / sum(weights.values()))
+def known_logprob(previous: int, token: int, temperature: float) -> float:
+    """The script's softmax: log-probabilities as logits, -30 for each of the rest of 151936 ids."""
+    scripted = {HEADS: 0.75, TAILS: 0.25} if previous == COIN else {COIN: 1.0}
+    weights = {known: probability ** (1 / temperature) for known, probability in scripted.items()}
+    rest = math.exp(-30 / temperature)
+    total = sum(weights.values()) + (151936 - len(scripted)) * rest
+    return math.log(weights.get(token, rest) / total)
 
 
 def test_tool_dialogue_with_exact_continuation(policy: VLLMPolicy, server: Server) -> None:
@@ -126,12 +130,13 @@ def test_processed_logprobs_are_the_known_ones(policy: VLLMPolicy, temperature: 
         assert result.exact_generation
         previous = COIN
         for token, logprob in zip(result.tokens, result.logprobs, strict=True):
-            expected = coin_logprob(token, temperature) if previous == COIN else 0.0
-            assert logprob == pytest.approx(expected, abs=1e-4)
+            if previous not in (COIN, HEADS, TAILS):
+                break  # at temperature 2 one token in twenty leaves the script
+            assert logprob == pytest.approx(known_logprob(previous, token, temperature), abs=1e-4)
             previous = token
         seen.update(result.tokens)
         assert result.entropy == pytest.approx(-sum(result.logprobs) / 6)
-    assert seen == {COIN, HEADS, TAILS}
+    assert seen >= {COIN, HEADS, TAILS}
 
 
 @pytest.mark.anyio
@@ -265,7 +270,12 @@ def test_probe_says_behavior_in_processed_mode(policy: VLLMPolicy) -> None:
     assert (report.context_length, report.ids_confirmed, report.prompt_confirmed) == (4096, True, True)
     assert report.text_agrees is True
     assert report.stop_string_limit == 4
-    assert policy.probe().logprob_mode == "unknown"
+
+
+def test_probe_says_unknown_where_the_model_is_certain(policy: VLLMPolicy) -> None:
+    report = policy.probe()
+    assert report.logprob_mode == "unknown"
+    assert "probe(prompt=ids)" in " ".join(report.notes)
 
 
 def test_startup_check_passes_without_a_warning(server: Server, qwen3: PolicyFormat[Any]) -> None:
@@ -325,7 +335,7 @@ def test_raw_server_is_told_apart_and_warned_about(qwen3: PolicyFormat[Any]) -> 
         policy = make(raw.url, qwen3, default_params=SamplingParams(temperature=0.7, logprobs=0))
         assert policy.probe([COIN]).logprob_mode == "raw"
         result = policy.generate_tokens([COIN], SamplingParams(temperature=0.7, max_tokens=1, logprobs=0, seed=5))
-        assert result.logprobs == pytest.approx([coin_logprob(result.tokens[0], 1.0)], abs=1e-4)
+        assert result.logprobs == pytest.approx([known_logprob(COIN, result.tokens[0], 1.0)], abs=1e-4)
         assert result.meta is not None
         assert (result.meta.logprob_mode, result.meta.logprobs_match_sampling) == ("raw", False)
         with pytest.warns(LogprobWarning, match="processed_logprobs"):
@@ -347,8 +357,11 @@ def test_a_server_that_dies_in_mid_request(qwen3: PolicyFormat[Any], number: int
             assert not generation.done()
             doomed.signal(number)
             started = time.monotonic()
-            with pytest.raises((ServerUnavailableError, RequestTimeoutError)):
-                await generation
+            try:
+                # A server that is told to stop may still answer what it has, as an abort.
+                assert (await generation).stop_reason == "abort"
+            except (ServerUnavailableError, RequestTimeoutError):
+                pass
             await policy.aclose()
             return time.monotonic() - started
 

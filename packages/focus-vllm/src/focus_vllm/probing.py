@@ -43,7 +43,7 @@ def probe_steps(
     try:
         reply = yield step(request)
     except BackendError as error:
-        if error.status == 400 and "vocabulary" in str(error):
+        if error.status == 400 and "vocab" in str(error):
             raise BackendError(
                 f"{url} refuses the ids of the format's tokenizer as outside its vocabulary: the format belongs to"
                 " another model",
