@@ -61,7 +61,7 @@ def test_another_tokenizer_of_the_same_size_is_refused(site: Site, tokenizers: A
 
 
 def test_greedy_by_top_k_depends_on_the_batch_and_is_refused(site: Site, script_format: PolicyFormat[Any]) -> None:
-    policy = site.policy(script_format)
+    policy = site.policy(script_format, default_params=SamplingParams())
     with pytest.raises(InvalidRequestError, match="use temperature=0"):
         policy.generate_tokens([COIN], SamplingParams(temperature=0.7, top_k=1, logprobs=0))
     assert policy.generate_tokens([COIN], SamplingParams(temperature=0.7, top_k=1, max_tokens=1)).exact_generation
@@ -96,50 +96,50 @@ def test_a_deadline(site: Site, script_format: PolicyFormat[Any]) -> None:
     policy.close()
 
 
-class TestRawServerWithoutTokenizer:
-    @pytest.fixture(scope="class")
-    def site(self) -> Iterator[Site]:
-        flags = ("--skip-tokenizer-init",)
-        with sglang.script(*flags, env={"SGLANG_RETURN_ORIGINAL_LOGPROB": "1"}) as server:
-            yield Site(server, server.url, None, tells_context=True)
+@pytest.fixture(scope="module")
+def bare() -> Iterator[Site]:
+    """Raw log-probabilities and no tokenizer."""
+    with sglang.script("--skip-tokenizer-init", env={"SGLANG_RETURN_ORIGINAL_LOGPROB": "1"}) as server:
+        yield Site(server, server.url, None, tells_context=True)
 
-    def test_probe_says_raw_and_startup_check_warns(self, site: Site, script_format: PolicyFormat[Any]) -> None:
-        policy = site.policy(script_format, default_params=SamplingParams(temperature=0.7, logprobs=0))
-        report = policy.probe([COIN])
-        assert (report.logprob_mode, report.text_agrees) == ("raw", None)
-        assert any("--skip-tokenizer-init" in note for note in report.notes)
-        # The default prompt tells this model's mode no better; what is known stays known.
-        result = policy.generate_tokens([COIN], SamplingParams(temperature=2.0, max_tokens=1, logprobs=0))
-        assert result.logprobs[0] in (pytest.approx(math.log(0.75), abs=1e-4), pytest.approx(math.log(0.25), abs=1e-4))
-        assert result.meta is not None
-        assert (result.meta.logprob_mode, result.meta.logprobs_match_sampling) == ("raw", False)
-        policy.close()
 
-    def test_ids_stops_and_text_are_the_same(self, site: Site, script_format: PolicyFormat[Any]) -> None:
-        policy = site.policy(script_format)
-        result = policy.generate_tokens([HELLO])
-        assert (result.tokens, result.text) == ((*ONE_TO_SIX, END), " one two three four five six")
-        assert (result.stop_reason, result.matched_stop) == ("stop", END)
-        with pytest.raises(BackendError) as caught:
-            policy.generate_tokens([HELLO], SamplingParams(stop=["ree"]))
-        assert caught.value.status == 400
-        policy.close()
+def test_a_server_of_raw_logprobs(bare: Site, script_format: PolicyFormat[Any]) -> None:
+    policy = bare.policy(script_format, default_params=SamplingParams(temperature=0.7, logprobs=0))
+    report = policy.probe([COIN])
+    assert (report.logprob_mode, report.text_agrees) == ("raw", None)
+    assert any("--skip-tokenizer-init" in note for note in report.notes)
+    result = policy.generate_tokens([COIN], SamplingParams(temperature=2.0, max_tokens=1, logprobs=0))
+    assert result.logprobs[0] in (pytest.approx(math.log(0.75), abs=1e-4), pytest.approx(math.log(0.25), abs=1e-4))
+    assert result.meta is not None
+    assert (result.meta.logprob_mode, result.meta.logprobs_match_sampling) == ("raw", False)
+    policy.close()
 
-    def test_a_server_that_dies_in_mid_reply(self, site: Site, script_format: PolicyFormat[Any]) -> None:
-        policy = site.policy(script_format)
 
-        async def main() -> float:
-            generation = asyncio.create_task(
-                policy.agenerate_tokens([COIN], SamplingParams(temperature=1.0, max_tokens=3900))
-            )
-            await asyncio.sleep(2)
-            started = time.monotonic()
-            site.worker.kill_group()
-            with pytest.raises(ServerUnavailableError) as caught:
-                await generation
-            assert caught.value.attempts == 1
-            await policy.aclose()
-            return time.monotonic() - started
+def test_without_a_tokenizer_ids_stops_and_text_are_the_same(bare: Site, script_format: PolicyFormat[Any]) -> None:
+    policy = bare.policy(script_format)
+    result = policy.generate_tokens([HELLO])
+    assert (result.tokens, result.text) == ((*ONE_TO_SIX, END), " one two three four five six")
+    assert (result.stop_reason, result.matched_stop) == ("stop", END)
+    with pytest.raises(BackendError) as caught:
+        policy.generate_tokens([HELLO], SamplingParams(stop=["ree"]))
+    assert caught.value.status == 400
+    policy.close()
 
-        print(f"noticed after {asyncio.run(main()):.2f} s")
-        policy.close()
+
+def test_a_server_that_dies_in_mid_reply(bare: Site, script_format: PolicyFormat[Any]) -> None:
+    policy = bare.policy(script_format)
+
+    async def main() -> float:
+        generation = asyncio.create_task(
+            policy.agenerate_tokens([COIN], SamplingParams(temperature=1.0, max_tokens=3900))
+        )
+        await asyncio.sleep(2)
+        started = time.monotonic()
+        bare.worker.kill_group()
+        with pytest.raises(ServerUnavailableError) as caught:
+            await generation
+        assert caught.value.attempts == 1
+        await policy.aclose()
+        return time.monotonic() - started
+
+    print(f"noticed after {asyncio.run(main()):.2f} s")
