@@ -82,6 +82,11 @@ def test_a_reply_that_ran_past_its_end_of_turn_is_cut_there() -> None:
     ]
 
 
+def test_a_control_token_ends_a_reply_beside_strings_too() -> None:
+    reply = decode(sequence([*HI, ENDOFTEXT, *HI]), stop=[".", "<|endoftext|>"])
+    assert (reply.tokens, reply.stop_reason, reply.matched_stop) == ([*HI, ENDOFTEXT], "stop", "<|endoftext|>")
+
+
 def test_an_end_of_turn_in_the_last_place_is_a_stop() -> None:
     reply = decode(sequence([*HI, END], stop_reason="length"), stop=["."])
     assert (reply.stop_reason, reply.matched_stop) == ("stop", END)

@@ -34,7 +34,7 @@ _IMPATIENCE = 9.0
 _SEEDS = range(4)
 _POSITIONS = 3
 _TRUNCATED = 0.02
-_GREEDY = SamplingParams(temperature=0.0, max_tokens=2, top_p=1.0)
+_GREEDY = SamplingParams(temperature=0.0, max_tokens=1, top_p=1.0)
 _SCORE = SamplingParams(temperature=1.0, max_tokens=1, top_p=1.0, prompt_logprobs=0)
 
 
@@ -133,7 +133,7 @@ class Prober:
         return own
 
     async def _stop_token_kept(self, prompt: tuple[TokenId, ...]) -> bool | None:
-        first = (await self._ask(prompt, _GREEDY, plan_stops(None, self._codec))).tokens[:1]
+        first = (await self._ask(prompt, _GREEDY, plan_stops(None, self._codec))).tokens
         if not first:
             return None
         return (await self._ask(prompt, _GREEDY, Stops(frozenset(first)))).tokens == first

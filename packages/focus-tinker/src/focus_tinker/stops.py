@@ -58,12 +58,13 @@ class Stops:
 
 def plan_stops(strings: Sequence[str] | None, codec: ChatCodec) -> Stops:
     """The stops of one request."""
+    texts = tuple(strings or ())
     named: dict[TokenId, str] = {}
-    for string in strings or ():
+    for string in texts:
         ids = codec.encode(string)
-        # A control token never comes out of other tokens, so its id means the same as its text. Ordinary text does.
-        if len(ids) != 1 or codec.decode(ids, skip_special_tokens=True):
-            return Stops(codec.stop_tokens, strings=tuple(strings or ()))
-        if ids[0] not in codec.stop_tokens:
+        # Ordinary text can come out of many tokens; a control token only out of its own id.
+        if len(ids) == 1 and not codec.decode(ids, skip_special_tokens=True):
             named[ids[0]] = string
-    return Stops(codec.stop_tokens, named)
+    ids_suffice = len(named) == len(set(texts))
+    own = {token: string for token, string in named.items() if token not in codec.stop_tokens}
+    return Stops(codec.stop_tokens, own, () if ids_suffice else texts)
