@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from focus_parsing.functions import Function, read_function, read_functions
+from focus_parsing.functions import Function, read_functions
 from focus_parsing.objects import Member, json_end, read_objects
 from focus_parsing.tags import (
+    ENDS_BLOCK,
     EOF,
     FUNCTION,
     FUNCTION_END,
@@ -21,8 +22,7 @@ __all__ = ["Block", "bare_function", "block_at"]
 _FUNCTION_TAG = "<function="
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """One call block of a reply."""
 
     start: int
@@ -58,32 +58,26 @@ def block_at(tags: Tags, at: int) -> Block | None:
         return _block(tags, opening, read.stop, begin, functions=read.found, complete=read.complete)
     if tags.kinds[at] == EOF and _FUNCTION_TAG.startswith(tags.text[begin:].strip()):
         return _block(tags, opening, at, begin, complete=False)
-    while tags.kinds[at] not in (TOOL_CALL_END, TOOL_CALL_OPEN, EOF):
+    while tags.kinds[at] not in ENDS_BLOCK:
         at += 1
     return _block(tags, opening, at, begin) if tags.kinds[at] == TOOL_CALL_END else None
 
 
-def bare_function(tags: Tags, at: int, hopeless: set[int]) -> Block | None:
-    """The complete function that this tag opens without a block around it; None if it is only mentioned.
-
-    Args:
-        tags: The tags of the reply.
-        at: Index of a function tag at the start of a line.
-        hopeless: See ``read_function``.
-    """
+def bare_function(tags: Tags, at: int) -> Block | None:
+    """The complete function that the tag at the start of a line opens without a block; None if it is a mention."""
     if tags.kinds[at + 1] not in (PARAMETER, FUNCTION_END) or not tags.adjoins(at):
         return None
-    read = read_function(tags, at, hopeless)
-    if not read.complete:
+    last = tags.function_end(at + 1)
+    if last < 0:
         return None
-    start, stop = tags.starts[at], tags.ends[read.stop]
-    after, stop = _past_ends(tags, read.stop + 1, stop)
-    return Block(start, stop, after, tags.text[start : tags.ends[read.stop]], functions=read.found)
+    start, end = tags.starts[at], tags.ends[last]
+    after, stop = _past_ends(tags, last + 1, end)
+    return Block(start, stop, after, tags.text[start:end], None, read_functions(tags, at, start, last + 1).found)
 
 
 def _json_block(tags: Tags, opening: int, at: int, begin: int) -> Block:
     first = at
-    while tags.kinds[first] not in (TOOL_CALL_END, TOOL_CALL_OPEN, EOF):
+    while tags.kinds[first] not in ENDS_BLOCK:
         first += 1
     end = first
     objects = read_objects(tags.text[begin : tags.starts[end]])
@@ -105,10 +99,10 @@ def _block(
     functions: tuple[Function, ...] | None = None,
     complete: bool = True,
 ) -> Block:
-    kind = tags.kinds[end]
-    body = tags.text[begin : tags.starts[end] if complete else tags.ends[end] if kind == EOF else tags.starts[end]]
-    after, stop = end, tags.ends[end] if kind == EOF else tags.starts[end]
-    after, stop = _past_ends(tags, after, stop)
+    cut = tags.starts[end]
+    stop = tags.ends[end] if tags.kinds[end] == EOF else cut
+    body = tags.text[begin : cut if complete else stop]
+    after, stop = _past_ends(tags, end, stop)
     return Block(tags.starts[opening], stop, after, body, objects, functions, complete)
 
 

@@ -53,21 +53,28 @@ class HermesToolCallParser(ActionParser[ToolTurn]):
 
 
 def _decode(block: Block) -> Sequence[ToolCall] | None:
-    if block.objects is None:
-        return None
-    calls = [_call(members) for members in block.objects]
-    return [call for call in calls if call is not None] if None not in calls else None
+    calls: list[ToolCall] = []
+    for members in block.objects or ():
+        call = _call(members)
+        if call is None:
+            return None
+        calls.append(call)
+    return calls
 
 
 def _call(members: dict[str, Member]) -> ToolCall | None:
-    keys = members.keys() - {"name"}
     name = members["name"].value if "name" in members else None
     if not isinstance(name, str) or not name or encodable(name) != name:
         return None
-    if keys in ({"parameters"}, set()) or ("arguments" in keys and "parameters" not in keys):
-        arguments = _arguments(members.get("arguments") or members.get("parameters"))
-        return None if arguments is None else ToolCall(name=name, arguments=encodable(arguments))
-    return None
+    given = members.get("arguments")
+    if given is None:  # then nothing but the other word for it may be there
+        given = members.get("parameters")
+        if len(members) != (1 if given is None else 2):
+            return None
+    elif "parameters" in members:
+        return None
+    arguments = _arguments(given)
+    return None if arguments is None else ToolCall(name=name, arguments=encodable(arguments))
 
 
 def _arguments(member: Member | None) -> str | None:

@@ -7,6 +7,7 @@ import re
 
 __all__ = ["encodable", "string_json"]
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -17,4 +18,4 @@ def encodable(text: str) -> str:
 
 def string_json(value: str) -> str:
     """A string as encodable JSON text."""
-    return encodable(json.dumps(value, ensure_ascii=False))
+    return encodable(_ENCODER.encode(value))

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, NamedTuple, Never
 
-from focus_parsing.tags import EOF, TOOL_CALL_END, TOOL_CALL_OPEN, Tags
+from focus_parsing.tags import ENDS_BLOCK, EOF, Tags
 
 __all__ = ["Member", "json_end", "read_json", "read_objects"]
 
@@ -26,7 +26,11 @@ def _refuse(constant: str) -> Never:
 
 # Numbers stay text in the raw slices, so they are not converted: that has limits (digits) and costs time.
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_int=len, parse_float=len)
-_SPACE = re.compile(r"[ \t\n\r]*")
+_KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+)"[ \t\n\r]*:[ \t\n\r]*')
+_START = re.compile(r"[ \t\n\r]*\{")
+_CLOSE = re.compile(r"[ \t\n\r]*\}")
+_NEXT_MEMBER = re.compile(r"[ \t\n\r]*([,}])")
+_NEXT_ITEM = re.compile(r"[ \t\n\r]*([,\]])")
 _QUOTE = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+(?=")', re.DOTALL)
 _STRING_BODY = re.compile(r'[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+')
 _GOES_ON = re.compile(r"\s*[,:}\]]")
@@ -39,70 +43,69 @@ def read_json(text: str) -> Any:
         ValueError: It is not strict JSON.
         RecursionError: It is nested too deep to read.
     """
-    at = _skip(text, 0)
-    value, end = _DECODER.raw_decode(text, at)
-    if _skip(text, end) != len(text):
-        raise ValueError("text after the value")
-    return value
+    return _DECODER.decode(text)
 
 
 def read_objects(text: str) -> list[dict[str, Member]] | None:
     """The objects of a text that is one or more JSON objects, or one list of them; None if it is not."""
+    text = text.strip()
     try:
-        return _objects(text)
+        if text.startswith("{") and text.endswith("}"):
+            return _sequence(text)
+        if text.startswith("[") and text.endswith("]"):
+            return _list(text)
     except (ValueError, RecursionError):
-        return None
+        pass
+    return None
 
 
-def _objects(text: str) -> list[dict[str, Member]]:
+def _sequence(text: str) -> list[dict[str, Member]]:
     objects: list[dict[str, Member]] = []
-    at = _skip(text, 0)
-    if text.startswith("[", at):
-        separator = "["
-        while separator != "]":
-            members, at = _object(text, _skip(text, at + 1))
-            objects.append(members)
-            separator, at = _next(text, at, ",]")
-        at = _skip(text, at + 1)
-    else:
-        while at < len(text):
-            members, at = _object(text, at)
-            objects.append(members)
-            at = _skip(text, at)
-    if at != len(text) or not objects:
-        raise ValueError("not objects alone")
+    at = 0
+    while at < len(text):
+        members, at = _object(text, at)
+        objects.append(members)
     return objects
+
+
+def _list(text: str) -> list[dict[str, Member]] | None:
+    objects: list[dict[str, Member]] = []
+    separator, at = ",", 1
+    while separator == ",":
+        members, at = _object(text, at)
+        objects.append(members)
+        separator, at = _separator(_NEXT_ITEM, text, at)
+    return objects if at == len(text) else None
 
 
 def _object(text: str, at: int) -> tuple[dict[str, Member], int]:
     members: dict[str, Member] = {}
-    separator, at = _next(text, at, "{")
-    if text.startswith("}", _skip(text, at + 1)):
-        return members, _skip(text, at + 1) + 1
-    while separator != "}":
-        _, at = _next(text, at + 1, '"')
-        key, at = _DECODER.raw_decode(text, at)
-        _, at = _next(text, at, ":")
-        at = _skip(text, at + 1)
+    start = _START.match(text, at)
+    if start is None:
+        raise ValueError("no object")
+    at = start.end()
+    if close := _CLOSE.match(text, at):
+        return members, close.end()
+    separator = ","
+    while separator == ",":
+        written = _KEY.match(text, at)
+        if written is None:
+            raise ValueError("no key")
+        key = written[1] if "\\" not in written[1] else _DECODER.decode(f'"{written[1]}"')
+        at = written.end()
         value, end = _DECODER.raw_decode(text, at)
         if key in members:
             raise ValueError(f"{key} twice")
         members[key] = Member(value, text[at:end])
-        separator, at = _next(text, end, ",}")
-    return members, at + 1
+        separator, at = _separator(_NEXT_MEMBER, text, end)
+    return members, at
 
 
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
-
-
-def _next(text: str, at: int, wanted: str) -> tuple[str, int]:
-    at = _skip(text, at)
-    found = text[at : at + 1]
-    if not found or found not in wanted:
-        raise ValueError(f"{found!r} instead of one of {wanted}")
-    return found, at
+def _separator(pattern: re.Pattern[str], text: str, at: int) -> tuple[str, int]:
+    match = pattern.match(text, at)
+    if match is None:
+        raise ValueError("no separator")
+    return match[1], match.end()
 
 
 def json_end(tags: Tags, at: int, begin: int) -> int:
@@ -114,7 +117,7 @@ def json_end(tags: Tags, at: int, begin: int) -> int:
     text, position = tags.text, begin
     while tags.kinds[at] != EOF:
         start = tags.starts[at]
-        if tags.kinds[at] in (TOOL_CALL_END, TOOL_CALL_OPEN):
+        if tags.kinds[at] in ENDS_BLOCK:
             while position <= start and (quote := _QUOTE.match(text, position, start)):
                 body = _STRING_BODY.match(text, quote.end() + 1)
                 stop = body.end() if body else len(text)

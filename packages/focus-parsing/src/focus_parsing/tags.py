@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Final
 
 __all__ = [
+    "ENDS_BLOCK",
     "EOF",
     "FUNCTION",
     "FUNCTION_END",
@@ -29,15 +30,21 @@ PARAMETER_END: Final = 6
 THINK: Final = 7
 THINK_END: Final = 8
 
+ENDS_BLOCK = frozenset((EOF, TOOL_CALL_OPEN, TOOL_CALL_END))
+"""What ends a block whose content is at an end."""
+
 # One group per kind, in the order of the numbers above.
 _TAG = re.compile(
-    r"<(?:(tool_call>)|(/tool_call>)|(function=[^<>\n]*+>?)|(/function>)|(parameter=[^<>\n]*+>?)|(/parameter>)"
+    r"<(?=[tfp/])(?:(tool_call>)|(/tool_call>)|(function=[^<>\n]*+>?)|(/function>)|(parameter=[^<>\n]*+>?)|(/parameter>)"
     r"|(think>)|(/think>))"
 )
 _END_TAG = "</tool_call>"
-_AFTER_PARAMETER = frozenset((PARAMETER, FUNCTION_END, TOOL_CALL_END, FUNCTION, TOOL_CALL_OPEN, EOF))
-_AFTER_FUNCTION = frozenset((TOOL_CALL_END, FUNCTION, TOOL_CALL_OPEN, EOF))
-_AFTER_TOOL_CALL = frozenset((TOOL_CALL_OPEN, EOF))
+# What must follow an end tag in an XML value, white space apart, if it is to end the value.
+_FOLLOWS = {
+    PARAMETER_END: frozenset((PARAMETER, FUNCTION_END, TOOL_CALL_END, FUNCTION, TOOL_CALL_OPEN, EOF)),
+    FUNCTION_END: frozenset((TOOL_CALL_END, FUNCTION, TOOL_CALL_OPEN, EOF)),
+    TOOL_CALL_END: frozenset((TOOL_CALL_OPEN, EOF)),
+}
 
 
 class Tags:
@@ -54,17 +61,16 @@ class Tags:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.kinds: list[int] = []
-        self.starts: list[int] = []
-        self.ends: list[int] = []
+        kinds, starts, ends = self.kinds, self.starts, self.ends = list[int](), list[int](), list[int]()
         for match in _TAG.finditer(text):
-            self.kinds.append(match.lastindex or EOF)
-            self.starts.append(match.start())
-            self.ends.append(match.end())
+            start, end = match.span()
+            kinds.append(match.lastindex or EOF)
+            starts.append(start)
+            ends.append(end)
         cut = next((size for size in range(len(_END_TAG) - 1, 0, -1) if text.endswith(_END_TAG[:size])), 0)
-        self.kinds.append(EOF)
-        self.starts.append(len(text) - cut)
-        self.ends.append(len(text))
+        kinds.append(EOF)
+        starts.append(len(text) - cut)
+        ends.append(len(text))
 
     def adjoins(self, at: int) -> bool:
         """Whether only white space lies between this tag and the next."""
@@ -74,10 +80,15 @@ class Tags:
         """Whether a stretch of the text is empty or white space."""
         return start == end or self.text[start:end].isspace()
 
-    def name(self, at: int) -> str | None:
-        """What follows ``=`` in a function or parameter tag, stripped; None if the ``>`` is missing."""
-        tag = self.text[self.starts[at] : self.ends[at]]
-        return tag[tag.index("=") + 1 : -1].strip() if tag.endswith(">") else None
+    def is_closed(self, at: int) -> bool:
+        """Whether a function or parameter tag has its ``>``."""
+        return self.text[self.ends[at] - 1] == ">"
+
+    def name(self, at: int) -> str:
+        """What a function or parameter tag names, stripped; empty if its ``>`` is missing."""
+        if not self.is_closed(at):
+            return ""
+        return self.text[self.text.index("=", self.starts[at]) + 1 : self.ends[at] - 1].strip()
 
     def starts_line(self, at: int) -> bool:
         """Whether nothing, or a line end, comes directly before this tag."""
@@ -92,6 +103,14 @@ class Tags:
         """Index of the first tag from this one on that plainly opens an XML call, else of ``EOF``."""
         return self._values[1][at]
 
+    def past_value(self, at: int) -> tuple[int, int]:
+        """The next tag, and where the text goes on, after the value that this tag ends."""
+        return (at + 1, self.ends[at]) if self.kinds[at] == PARAMETER_END else (at, self.starts[at])
+
+    def function_end(self, at: int) -> int:
+        """Index of the end tag of the function whose content starts at this tag, -1 if it has none."""
+        return self._function_ends[at]
+
     @cached_property
     def _values(self) -> tuple[list[int], list[int]]:
         """``value_end`` and ``next_call`` of every tag, from right to left, so that no text is searched twice."""
@@ -99,34 +118,41 @@ class Tags:
         value_ends, next_calls = [-1] * (last + 1), [last] * (last + 1)
         unmatched: list[int] = []
         for at in range(last - 1, -1, -1):
+            kind, following = self.kinds[at], self.kinds[at + 1]
             end, call = value_ends[at + 1], next_calls[at + 1]
-            kind = self.kinds[at]
-            if self._opens_call(at):
-                call = at
-                # A whole call inside a value is quoted if the value ends after it; otherwise the value is unclosed.
-                end = value_ends[unmatched.pop() + 1] if unmatched else -1
-            elif self._ends_value(at):
+            if kind == TOOL_CALL_OPEN:
+                if following == FUNCTION and self._opens_call(at):
+                    call = at
+                    # A whole call in a value is quoted if the value ends after it, else the value is unclosed.
+                    end = value_ends[unmatched.pop() + 1] if unmatched else -1
+            elif kind == PARAMETER:
+                if self.starts_line(at) and self.is_closed(at):
+                    end = at
+            elif following in _FOLLOWS.get(kind, ()) and self.adjoins(at):
                 end = at
             if kind == TOOL_CALL_END:
                 unmatched.append(at)
             value_ends[at], next_calls[at] = end, call
         return value_ends, next_calls
 
-    def _ends_value(self, at: int) -> bool:
-        kind, following = self.kinds[at], self.kinds[at + 1]
-        if kind == PARAMETER_END:
-            return following in _AFTER_PARAMETER and self.adjoins(at)
-        if kind == PARAMETER:
-            return self.starts_line(at) and self.text[self.ends[at] - 1] == ">"
-        if kind == FUNCTION_END:
-            return following in _AFTER_FUNCTION and self.adjoins(at)
-        return kind == TOOL_CALL_END and following in _AFTER_TOOL_CALL and self.adjoins(at)
+    @cached_property
+    def _function_ends(self) -> list[int]:
+        """``function_end`` of every tag, from right to left as well."""
+        function_ends = [-1] * len(self.kinds)
+        for at in range(len(self.kinds) - 2, -1, -1):
+            kind = self.kinds[at]
+            if kind == FUNCTION_END:
+                function_ends[at] = at
+            elif kind == PARAMETER and self.is_closed(at):
+                end = self.value_end(at + 1)
+                function_ends[at] = function_ends[self.past_value(end)[0]] if end >= 0 else -1
+            elif kind not in ENDS_BLOCK and kind != FUNCTION:
+                function_ends[at] = function_ends[at + 1]
+        return function_ends
 
     def _opens_call(self, at: int) -> bool:
         return (
-            self.kinds[at] == TOOL_CALL_OPEN
-            and self.kinds[at + 1] == FUNCTION
-            and self.kinds[at + 2] in (PARAMETER, FUNCTION_END)
+            self.kinds[at + 2] in (PARAMETER, FUNCTION_END)
             and self.starts_line(at)
             and self.adjoins(at)
             and self.adjoins(at + 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from focus_parsing.blocks import Block, bare_function, block_at
 from focus_parsing.tags import EOF, FUNCTION, THINK, THINK_END, TOOL_CALL_OPEN, Tags
@@ -70,15 +69,6 @@ def _without_end_tokens(text: str) -> str:
     return text[:end]
 
 
-@dataclass(slots=True)
-class _Found:
-    """A block, and its calls once they are wanted."""
-
-    block: Block
-    calls: Sequence[ToolCall] | None = None
-    decoded: bool = False
-
-
 class _Reader:
     def __init__(self, tags: Tags, decode: Callable[[Block], Sequence[ToolCall] | None], bare: bool) -> None:
         self.tags = tags
@@ -87,6 +77,7 @@ class _Reader:
         self.text: list[str] = []
         self.reasoning: list[str] = []
         self.calls: list[ToolCall] = []
+        self.decoded: dict[int, Sequence[ToolCall] | None] = {}
 
     def read(self, in_thought: bool) -> ToolTurn:
         tags, begin = self.tags, 0
@@ -94,20 +85,20 @@ class _Reader:
         blocks, opening, close = self.blocks(0, 0, to_thought=thinks)
         thought = 0 if in_thought or opening < 0 else tags.starts[opening]
         if close >= 0:
-            self.keep(begin, thought, [found for found in blocks if found.block.start < thought])
+            self.keep(begin, thought, [block for block in blocks if block.start < thought])
             at, begin, in_thought = self.thoughts(thought, close)
             blocks, thought = self.blocks(at, begin, to_thought=False)[0], begin
         elif opening >= 0 and not in_thought:
             in_thought = tags.starts_line(opening) or not tags.text[:thought].strip()
         if in_thought:
-            self.keep(begin, thought, [found for found in blocks if found.block.start < thought])
-            blocks = self.last_run([found for found in blocks if found.block.start >= thought])
-            begin = blocks[0].block.start if blocks else len(tags.text)
+            self.keep(begin, thought, [block for block in blocks if block.start < thought])
+            blocks = self.last_run([block for block in blocks if block.start >= thought])
+            begin = blocks[0].start if blocks else len(tags.text)
             self.reason(thought, begin)
         self.keep(begin, len(tags.text), blocks)
         return ToolTurn("".join(self.text).strip(), tuple(self.calls), "\n".join(self.reasoning))
 
-    def blocks(self, at: int, begin: int, *, to_thought: bool) -> tuple[list[_Found], int, int]:
+    def blocks(self, at: int, begin: int, *, to_thought: bool) -> tuple[list[Block], int, int]:
         """The blocks from a tag on, the first ``<think>`` and the first ``</think>`` outside well-formed calls.
 
         Args:
@@ -119,8 +110,7 @@ class _Reader:
             The blocks, and the indices of the two tags, -1 where there is none.
         """
         tags, opening = self.tags, -1
-        found: list[_Found] = []
-        hopeless: set[int] = set()
+        found: list[Block] = []
         first = at
         while (kind := tags.kinds[at]) != EOF:
             block = None
@@ -129,7 +119,7 @@ class _Reader:
             elif kind == FUNCTION:
                 fresh = at == first and tags.blank(begin, tags.starts[at])
                 if self.bare and (fresh or tags.starts_line(at)):
-                    block = bare_function(tags, at, hopeless)
+                    block = bare_function(tags, at)
             elif kind == THINK_END and to_thought:
                 return found, opening, at
             elif kind == THINK and opening < 0:
@@ -137,11 +127,13 @@ class _Reader:
             if block is None:
                 at += 1
                 continue
-            found.append(_Found(block))
+            found.append(block)
             if to_thought:
                 close = next((i for i in range(at, block.next) if tags.kinds[i] == THINK_END), -1)
-                if close >= 0 and self.calls_of(found[-1]) is None:
-                    return found, opening, close
+                if close >= 0:
+                    self.decoded[block.start] = calls = self.calls_of(block)
+                    if not calls:
+                        return found, opening, close
             at, begin = block.next, block.stop
             first = at
         return found, opening, -1
@@ -165,12 +157,12 @@ class _Reader:
                 return close + 1, start, True
             close = following
 
-    def last_run(self, blocks: list[_Found]) -> list[_Found]:
+    def last_run(self, blocks: list[Block]) -> list[Block]:
         """The blocks at the very end, with only white space between and after them."""
         end, first = len(self.tags.text), len(blocks)
-        while first and self.tags.blank(blocks[first - 1].block.stop, end):
+        while first and self.tags.blank(blocks[first - 1].stop, end):
             first -= 1
-            end = blocks[first].block.start
+            end = blocks[first].start
         return blocks[first:]
 
     def reason(self, start: int, end: int) -> None:
@@ -179,17 +171,15 @@ class _Reader:
         if thought:
             self.reasoning.append(thought)
 
-    def keep(self, start: int, end: int, blocks: list[_Found]) -> None:
+    def keep(self, start: int, end: int, blocks: list[Block]) -> None:
         """Take a visible stretch: its blocks as calls, the rest as text."""
-        for found in blocks:
-            self.text.append(self.tags.text[start : found.block.start])
-            malformed = ToolCall(name="", arguments=found.block.body.strip())
-            self.calls.extend(self.calls_of(found) or (malformed,))
-            start = found.block.stop
+        for block in blocks:
+            self.text.append(self.tags.text[start : block.start])
+            self.calls.extend(self.calls_of(block) or (ToolCall(name="", arguments=block.body.strip()),))
+            start = block.stop
         self.text.append(self.tags.text[start:end])
 
-    def calls_of(self, found: _Found) -> Sequence[ToolCall] | None:
-        if not found.decoded:
-            found.calls = self.decode(found.block) if found.block.complete else None
-            found.decoded = True
-        return found.calls
+    def calls_of(self, block: Block) -> Sequence[ToolCall] | None:
+        if block.start in self.decoded:
+            return self.decoded[block.start]
+        return self.decode(block) if block.complete else None
