@@ -82,6 +82,7 @@ class Misbehaving:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._server: asyncio.Server
+        self._handlers: set[asyncio.Task[object]] = set()
         self.url = ""
         self.requests: list[Seen] = []
         self.connections = 0
@@ -116,18 +117,24 @@ class Misbehaving:
         self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def _stop_listening(self) -> None:
+        # A server that is closed between accepting a connection and handling it leaves that connection open.
+        while accepting := asyncio.all_tasks() - self._handlers - {asyncio.current_task()}:
+            await asyncio.wait(accepting, timeout=0.01)
         self._server.close()
 
     async def _finish(self) -> None:
-        self._server.close()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._stop_listening()
+        handlers = list(self._handlers)
+        for handler in handlers:
+            handler.cancel()
+        await asyncio.gather(*handlers)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self.open += 1
+        handler = asyncio.current_task()
+        assert handler is not None
+        self._handlers.add(handler)
         served = False
         try:
             while (request := await _read(reader)) is not None:
@@ -137,9 +144,10 @@ class Misbehaving:
                 self.arrived.set()
                 if not await act(writer):
                     return
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
+            self._handlers.discard(handler)
             self.open -= 1
             if served:
                 self.closed.set()

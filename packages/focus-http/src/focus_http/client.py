@@ -9,13 +9,11 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, final
 
-import tenacity
-
 from focus_http.call import Call, Failure
 from focus_http.endpoint import Endpoint
 from focus_http.errors import ErrorRefiner
 from focus_http.reply import HttpReply
-from focus_http.retry import judge, retry_rule
+from focus_http.retry import again, again_async, judge
 from focus_types.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -149,9 +147,10 @@ class JsonClient:
         def attempt() -> HttpReply | Failure:
             return self._judge(call, pool.send(call))
 
-        if self._retry if retry is None else retry:
-            return _reply(tenacity.Retrying(**retry_rule(call))(attempt))
-        return _reply(attempt())
+        outcome = attempt()
+        if isinstance(outcome, Failure) and outcome.never_started and (self._retry if retry is None else retry):
+            outcome = again(call, outcome, attempt)
+        return _reply(outcome)
 
     async def _acall(
         self, method: str, path: str, body: bytes | None, timeout: float | None, retry: bool | None
@@ -164,9 +163,10 @@ class JsonClient:
             session = await self._here().session_for(self._endpoint)
             return self._judge(call, await session.send(call))
 
-        if self._retry if retry is None else retry:
-            return _reply(await tenacity.AsyncRetrying(**retry_rule(call))(attempt))
-        return _reply(await attempt())
+        outcome = await attempt()
+        if isinstance(outcome, Failure) and outcome.never_started and (self._retry if retry is None else retry):
+            outcome = await again_async(call, outcome, attempt)
+        return _reply(outcome)
 
     def _new_call(self, method: str, path: str, body: bytes | None, timeout: float | None) -> Call:
         limit = self._timeout if timeout is None else _checked(timeout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
 from typing import Any, TypedDict
 
@@ -13,7 +13,7 @@ from focus_http.call import Call, Failure
 from focus_http.errors import ErrorRefiner, error_for, no_workers
 from focus_http.reply import HttpReply
 
-__all__ = ["judge", "retry_rule"]
+__all__ = ["again", "again_async", "judge"]
 
 _BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 10.0
@@ -29,6 +29,25 @@ def judge(call: Call, reply: HttpReply, refine: ErrorRefiner | None) -> HttpRepl
     return Failure(error, never_started, _retry_after(reply) if never_started else None)
 
 
+def again(call: Call, first: Failure, attempt: Callable[[], HttpReply | Failure]) -> HttpReply | Failure:
+    """Go on after a first attempt that never started, until a reply, another kind of failure or the limit."""
+    waiting: list[Failure] = [first]
+    # tenacity is shown the first attempt as its own: it costs more than a call, and most calls need it not.
+    return tenacity.Retrying(**_rule(call))(lambda: waiting.pop() if waiting else attempt())
+
+
+async def again_async(
+    call: Call, first: Failure, attempt: Callable[[], Awaitable[HttpReply | Failure]]
+) -> HttpReply | Failure:
+    """As ``again``."""
+    waiting: list[Failure] = [first]
+
+    async def step() -> HttpReply | Failure:
+        return waiting.pop() if waiting else await attempt()
+
+    return await tenacity.AsyncRetrying(**_rule(call))(step)
+
+
 class _Rule(TypedDict):
     retry: Callable[[tenacity.RetryCallState], bool]
     wait: Callable[[tenacity.RetryCallState], float]
@@ -36,14 +55,13 @@ class _Rule(TypedDict):
     retry_error_callback: Callable[[tenacity.RetryCallState], Any]
 
 
-def retry_rule(call: Call) -> _Rule:
-    """Arguments of tenacity's ``Retrying`` or ``AsyncRetrying`` for one call."""
+def _rule(call: Call) -> _Rule:
     limit = _RETRY_S if call.timeout is None else min(call.timeout, _RETRY_S)
     return {
         "retry": lambda state: (failure := _failure(state)) is not None and failure.never_started,
         "wait": _wait,
-        "stop": tenacity.stop_before_delay(limit),
-        "retry_error_callback": lambda state: _outcome(state),
+        "stop": tenacity.stop_before_delay(limit - call.age),
+        "retry_error_callback": _outcome,
     }
 
 
