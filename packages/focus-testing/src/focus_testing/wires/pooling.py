@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from focus_testing.wires.base import Exchange, Handler, Refusal, Reply, Wire, new_id
 from focus_testing.wires.fields import Fields, is_list
 from focus_testing.wires.vllm import VLLMWire
+from focus_testing.wires.vllm_choice import usage
 from focus_testing.wires.vllm_errors import invalid, refuse, request_fields, vllm_error
 from focus_testing.wires.vllm_request import check_length
 
@@ -88,13 +89,7 @@ class PoolingWire(Wire):
                     }
                     for i, one in enumerate(values)
                 ],
-                "usage": {
-                    "prompt_tokens": count,
-                    "total_tokens": count,
-                    "completion_tokens": 0,
-                    "prompt_tokens_details": None,
-                    "completion_tokens_details": None,
-                },
+                "usage": usage(count, 0),
             }
         )
 

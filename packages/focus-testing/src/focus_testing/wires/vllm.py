@@ -9,7 +9,7 @@ from typing import Any
 
 from focus_testing.wires.base import Exchange, Handler, Refusal, Reply, Wire, new_id, run_to_end
 from focus_testing.wires.fields import Fields
-from focus_testing.wires.vllm_choice import ChoiceOptions, completion_choice
+from focus_testing.wires.vllm_choice import ChoiceOptions, completion_choice, usage
 from focus_testing.wires.vllm_errors import request_fields, vllm_error
 from focus_testing.wires.vllm_faults import SPOILERS
 from focus_testing.wires.vllm_request import read_params, read_prompts
@@ -163,15 +163,4 @@ def model_card(name: str, context_length: int) -> dict[str, Any]:
         "parent": None,
         "max_model_len": context_length,
         "permission": [permission],
-    }
-
-
-def usage(prompt: int, completion: int) -> dict[str, Any]:
-    """Token counts."""
-    return {
-        "prompt_tokens": prompt,
-        "total_tokens": prompt + completion,
-        "completion_tokens": completion,
-        "prompt_tokens_details": None,
-        "completion_tokens_details": None,
     }

@@ -11,7 +11,7 @@ from focus_testing.engine import Candidate, Generation
 from focus_testing.wires.base import token_texts
 from focus_types import HFTokenizer
 
-__all__ = ["ChoiceOptions", "completion_choice", "finite", "shown_text"]
+__all__ = ["ChoiceOptions", "completion_choice", "finite", "shown_text", "usage"]
 
 _FILLER = -9999.0
 
@@ -56,6 +56,17 @@ def shown_text(generation: Generation, options: ChoiceOptions, tokenizer: HFToke
     if isinstance(matched, str) and matched in text:
         text = text[: text.find(matched)] + (matched if options.include_stop else "")
     return text.rstrip("\ufffd")
+
+
+def usage(prompt: int, completion: int) -> dict[str, Any]:
+    """Token counts."""
+    return {
+        "prompt_tokens": prompt,
+        "total_tokens": prompt + completion,
+        "completion_tokens": completion,
+        "prompt_tokens_details": None,
+        "completion_tokens_details": None,
+    }
 
 
 def finite(logprob: float) -> float:
