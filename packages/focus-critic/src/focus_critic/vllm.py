@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from focus_critic.batches import evaluate
 from focus_critic.critic import Critic
-from focus_critic.pooling import (
-    PROBE,
-    Layout,
-    check_layout,
-    find_layout,
-    numbers,
-    pooling_request,
-)
+from focus_critic.pooling import check_layout, numbers, pooling_request
 from focus_critic.reduction import reduction
+from focus_critic.server import NO_POOLING, ServerKind, check_served, find_kind, generates, pools_itself
 from focus_critic.transport import CallerTransport, OwnTransport, Transport
 from focus_critic.values import check_texts, check_timeout, finite
 from focus_types import (
@@ -37,14 +30,6 @@ _log = logging.getLogger(__name__)
 
 _BYTES_PER_TOKEN = 4
 """Typical of text; only the split into requests depends on it."""
-_NO_POOLING = (404, 405, 501)
-_PER_TOKEN_FLAG = """--pooler-config '{"task": "token_classify"}'"""
-
-
-@dataclass(frozen=True)
-class _Server:
-    layout: Layout
-    context_length: int | None
 
 
 class VLLMCritic(Critic):
@@ -105,7 +90,7 @@ class VLLMCritic(Critic):
             if client is None
             else CallerTransport(self.base_url, api_key, http_timeout, client)
         )
-        self._known: _Server | None = None
+        self._known: ServerKind | None = None
 
     async def predict(self, contexts: Sequence[str]) -> list[float]:
         """Send the contexts to the pooling endpoint and return one value per context.
@@ -175,10 +160,10 @@ class VLLMCritic(Critic):
                 raise InvalidRequestError(f"position {position} is outside of the {len(ids)} tokens")
         if not positions:
             return []
-        server = await self._server()
-        if server.layout == "pooled":
-            raise InvalidRequestError(self._pools_itself("values_at"))
-        [values] = await self._numbers(server, [ids], truncate=False)
+        kind = await self._kind()
+        if kind.layout == "pooled":
+            raise pools_itself(self.base_url, "values_at")
+        [values] = await self._numbers(kind, [ids], truncate=False)
         if len(values) != len(ids):
             raise ProtocolError(f"the server gave {len(values)} values for {len(ids)} tokens")
         return finite([values[position] for position in positions])
@@ -195,70 +180,44 @@ class VLLMCritic(Critic):
                 for generation; the message says what to change.
             InvalidRequestError: ``reduce`` needs one value per token, and the server pools by itself.
         """
-        served = await self._transport.served()
-        names = [model.id for model in served]
-        if served and self.model not in names:
-            raise BackendError(
-                f"the server at {self.base_url} serves {', '.join(names)}, not {self.model}: pass model="
-            )
+        served = await check_served(self._transport, self.base_url, self.model)
         self._known = None
         try:
-            server = await self._server()
+            kind = await self._kind()
         except BackendError as error:
-            if error.status in _NO_POOLING and served:
-                raise BackendError(
-                    f"the server at {self.base_url} serves {self.model}, but not for pooling: start it with"
-                    f" --runner pooling {_PER_TOKEN_FLAG}",
-                    status=error.status,
-                    body=error.body,
-                ) from error
+            if served and error.status in NO_POOLING:
+                raise generates(self.base_url, self.model, error) from error
             raise
-        if server.layout == "pooled" and self.reduce != "last":
-            raise InvalidRequestError(self._pools_itself(f"reduce={self.reduce!r}"))
-        note = (
-            "one value per token: every reduce, predict_tokens and values_at"
-            if server.layout == "token"
-            else f"one value per context: reduce='last' only; {_PER_TOKEN_FLAG} gives one per token"
-        )
+        self._check_reduce(kind)
         return ServerReport(
             backend="vllm",
             url=self.base_url,
-            served_models=tuple(names),
-            context_length=server.context_length,
-            notes=(note,),
+            served_models=tuple(model.id for model in served),
+            context_length=kind.context_length,
+            notes=(kind.note,),
         )
 
     async def aclose(self) -> None:
         """Close the HTTP client the critic created."""
         await self._transport.aclose()
 
-    async def _server(self) -> _Server:
-        """What kind of server it is, asked once; again after an answer that does not fit."""
+    async def _kind(self) -> ServerKind:
+        """Asked once, and again after an answer that does not fit."""
         if self._known is None:
-            reply = await self._transport.pool(pooling_request(self.model, PROBE, truncate=True))
-            layout = find_layout(numbers(reply, len(PROBE)))
-            try:
-                served = await self._transport.served()
-            except BackendError:
-                # Only the count of truncated contexts needs it, and unlike scoring it may need a valid key.
-                served = []
-            lengths = [model.max_model_len for model in served if model.id == self.model]
-            self._known = _Server(layout, lengths[0] if lengths else None)
+            self._known = await find_kind(self._transport, self.model)
         return self._known
 
-    def _pools_itself(self, what: str) -> str:
-        return (
-            f"{what} needs one value per token, and the server at {self.base_url} pools by itself, into one value per"
-            f" context: start it with {_PER_TOKEN_FLAG}, or use predict with reduce='last'"
-        )
+    def _check_reduce(self, kind: ServerKind) -> None:
+        if kind.layout == "pooled" and self.reduce != "last":
+            raise pools_itself(self.base_url, f"reduce={self.reduce!r}")
 
     async def _numbers(
-        self, server: _Server, contexts: Sequence[str | tuple[TokenId, ...]], *, truncate: bool
+        self, kind: ServerKind, contexts: Sequence[str | tuple[TokenId, ...]], *, truncate: bool
     ) -> list[Sequence[float]]:
         reply = await self._transport.pool(pooling_request(self.model, contexts, truncate=truncate))
         try:
             found = numbers(reply, len(contexts))
-            check_layout(server.layout, found, reply)
+            check_layout(kind.layout, found, reply)
         except ProtocolError:
             self._known = None
             raise
@@ -267,16 +226,15 @@ class VLLMCritic(Critic):
     async def _evaluate(self, contexts: Sequence[str | tuple[TokenId, ...]], sizes: Sequence[int]) -> list[float]:
         if not contexts:
             return []
-        server = await self._server()
-        if server.layout == "pooled" and self.reduce != "last":
-            raise InvalidRequestError(self._pools_itself(f"reduce={self.reduce!r}"))
+        kind = await self._kind()
+        self._check_reduce(kind)
         reduce = reduction(self.reduce)
         cut = 0
 
         async def fetch(batch: range) -> list[float]:
             nonlocal cut
-            found = await self._numbers(server, contexts[batch.start : batch.stop], truncate=True)
-            cut += sum(_was_cut(server, contexts[at], values) for at, values in zip(batch, found, strict=True))
+            found = await self._numbers(kind, contexts[batch.start : batch.stop], truncate=True)
+            cut += sum(_was_cut(kind, contexts[at], values) for at, values in zip(batch, found, strict=True))
             return [reduce(values) for values in found]
 
         values = await evaluate(sizes, fetch, limit=self.batch_tokens, in_flight=self.in_flight)
@@ -285,7 +243,7 @@ class VLLMCritic(Critic):
                 "%d of %d contexts reach the %s tokens of %s; what came before their last tokens was not seen",
                 cut,
                 len(contexts),
-                server.context_length or "most",
+                kind.context_length or "most",
                 self.model,
             )
         return finite(values)
@@ -300,8 +258,8 @@ def _estimate(at: int, text: str) -> int:
         raise ScoringError(f"context {at} is no valid text: {error}", index=at) from error
 
 
-def _was_cut(server: _Server, context: str | tuple[TokenId, ...], values: Sequence[float]) -> bool:
+def _was_cut(kind: ServerKind, context: str | tuple[TokenId, ...], values: Sequence[float]) -> bool:
     """Whether a context was too long, as far as that can be seen: not for a text on a server that pools by itself."""
-    if server.layout == "token":
-        return len(values) < len(context) if isinstance(context, tuple) else len(values) == server.context_length
-    return isinstance(context, tuple) and server.context_length is not None and len(context) > server.context_length
+    if kind.layout == "token":
+        return len(values) < len(context) if isinstance(context, tuple) else len(values) == kind.context_length
+    return isinstance(context, tuple) and kind.context_length is not None and len(context) > kind.context_length
