@@ -202,7 +202,10 @@ def test_native_policies_take_messages_only() -> None:
     with pytest.raises(InvalidRequestError, match="sends messages, not token ids"):
         policy.generate_tokens([1])
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "", "tool_calls": [call]}]
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+    ]
     policy.validate_context(messages)
     with pytest.raises(InvalidRequestError, match="message 1 has unanswered tool calls: c1"):
         policy.generate(policy.prepare(messages))

@@ -103,7 +103,7 @@ class Policy[A]:
 
     @context_length.setter
     def context_length(self, value: int | None) -> None:
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 2):
+        if value is not None and (type(value) is not int or value < 2):
             raise InvalidRequestError(f"context_length must be an integer >= 2 or None, got {value!r}")
         self._channel.context_length = value
 
