@@ -12,6 +12,7 @@ from faults.table import FAULTS, OUTCOMES
 from focus.backends import GenerateResult
 from focus.errors import BackendError
 from focus_testing import Server, serve
+from support.waiting import until
 
 CASES = [(column, fault) for column, outcomes in OUTCOMES.items() for fault in outcomes]
 # Faults that last are met with a short deadline; the others never come near theirs.
@@ -69,14 +70,11 @@ def test_a_cancelled_task_closes_its_request(name: str) -> None:
             policy = column.make(server.url, 60.0)
             prompt = policy.prepare([{"role": "user", "content": "Flip the coin."}])
             task = asyncio.create_task(policy.agenerate(prompt))
-            while not server.requests:
-                await asyncio.sleep(0.01)
+            await until(lambda: bool(server.requests))
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            async with asyncio.timeout(5):
-                while not server.requests[0].disconnected:
-                    await asyncio.sleep(0.01)
+            await until(lambda: server.requests[0].disconnected)
             await policy.aclose()
 
         asyncio.run(main())
@@ -105,8 +103,7 @@ def test_a_server_that_stops_in_mid_request(name: str) -> None:
             policy = column.make(server.url, 60.0)
             prompt = policy.prepare([{"role": "user", "content": "Flip the coin."}])
             task = asyncio.create_task(policy.agenerate(prompt))
-            while not server.requests:
-                await asyncio.sleep(0.01)
+            await until(lambda: bool(server.requests))
             await asyncio.to_thread(server.close)
             async with asyncio.timeout(5):
                 with pytest.raises(BackendError):
