@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Callable
@@ -11,33 +10,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from focus_testing import Engine, ScriptModel, serve
+from focus_testing import Engine, serve
 from support.raw_http import Answer, ask
-from support.table_tokenizer import TableTokenizer
+from support.script_model import COIN, script_model, table_tokenizer
 
-END = 151645
-WORDS = {
-    16254: " coin", 14629: " heads", 63514: " tails", 9707: "Hello", 825: " one", 1378: " two", 2326: " three",
-    3040: " four", 4236: " five", 4743: " six", 11958: " bird", 67241: " sings", 3281: " special", 9787: " tail",
-    151654: "<|vision_pad|>", END: "<|im_end|>", 0: "!", 1: '"', 3: "$", 4: "%",
-}  # fmt: skip
-TABLE = {token: word.encode() for token, word in WORDS.items()} | {123918: b"\xf0\x9f\xa6", 250: b"\x9c"}
-TEXTS = {
-    "The agent solved it.": [785, 8315, 27956, 432, 13],
-    "Hi": [13048],
-    "x y z": [87, 379, 1147],
-    "a b c d e f": [64, 293, 272, 294, 384, 282],
-    "a b": [64, 293],
-}
-TOKENIZER = TableTokenizer(TABLE, special=(END, 151654), texts=TEXTS)
-CHAINS = [(9707, 825, 1378, 2326, 3040, 4236, 4743, END), (11958, 123918, 250, 67241, END), (3281, 151654, 9787, END)]
-RULES: dict[tuple[int, ...], dict[tuple[int, ...], float]] = {
-    (16254,): {(14629,): 0.75, (63514,): 0.25},
-    **{(here,): {(there,): 1.0} for chain in CHAINS for here, there in itertools.pairwise(chain)},
-}
-MODEL = ScriptModel(RULES, vocab_size=151936, default=16254, floor=-30.0)
-RAW = Engine(MODEL, TOKENIZER, logprob_mode="raw")
-BEHAVIOR = Engine(MODEL, TOKENIZER, logprob_mode="behavior")
+RAW = Engine(script_model(), table_tokenizer(), logprob_mode="raw")
+BEHAVIOR = Engine(script_model(), table_tokenizer(), logprob_mode="behavior")
 
 LEFT_OUT = {
     "completions_aborted": "its arrays were cut when it was recorded",
@@ -173,7 +151,7 @@ def test_sampled_tokens_have_the_recorded_logprobs(pairs: list[Pair]) -> None:
     compared = 0
     for pair in pairs:
         for ours, theirs in zip(choices(pair.ours), choices(pair.theirs), strict=False):
-            if ours["logprobs"] and pair.request["body"]["prompt"][-1] == 16254:
+            if ours["logprobs"] and pair.request["body"]["prompt"][-1] == COIN:
                 found, recorded = (one["logprobs"]["top_logprobs"][0] for one in (ours, theirs))
                 for word in {" heads", " tails"} & found.keys() & recorded.keys():
                     assert (pair.name, word, found[word]) == (pair.name, word, close(recorded[word]))
