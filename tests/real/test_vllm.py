@@ -32,6 +32,7 @@ from focus.errors import (
 )
 from servers import vllm
 from servers.process import Server
+from support.desk import check_desk_against
 
 COIN, HEADS, TAILS = 16254, 14629, 63514
 HELLO, ONE_TO_SIX, END = 9707, (825, 1378, 2326, 3040, 4236, 4743), 151645
@@ -120,6 +121,11 @@ def test_greedy_twice_gives_the_same_ids(policy: VLLMPolicy) -> None:
     first, second = policy.generate_tokens([HELLO]), policy.generate_tokens([HELLO])
     assert first.tokens == second.tokens == (*ONE_TO_SIX, END)
     assert first.text == " one two three four five six"
+
+
+def test_the_engine_on_the_desk_answers_as_the_server(server: Server) -> None:
+    """The loopback wire with the same script: the same greedy ids, texts and stops, log-probabilities to 1e-4."""
+    assert check_desk_against(server.url.removesuffix("/v1"), "behavior", vllm.API_KEY) >= 120
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7, 2.0])
