@@ -30,7 +30,7 @@ END = 151645
 NAM = 71367
 TOLERANCE = 1e-4
 
-# The SDK has nothing that closes its connections; where they are collected, the interpreter complains.
+# skyrl answers the closing of a session with 404, so the SDK's connections are left to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 

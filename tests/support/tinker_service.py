@@ -69,7 +69,8 @@ def serving(**answers: tuple[int, Any] | None) -> Iterator[Service]:
         thread.join()
 
 
-def client_of(url: str, base_model: str = "tiny") -> tinker.SamplingClient:
+@contextmanager
+def client_of(url: str, base_model: str = "tiny") -> Iterator[tinker.SamplingClient]:
     """The SDK's own client of a sampler that was made elsewhere: nothing is sent until it samples."""
     holder = {
         "base_url": url,
@@ -80,4 +81,9 @@ def client_of(url: str, base_model: str = "tiny") -> tinker.SamplingClient:
     }
     state = {"session_id": "s", "sampling_session_id": "s:0", "base_model": base_model, "holder": holder}
     handle = base64.urlsafe_b64encode(json.dumps(state).encode()).decode()
-    return tinker.SamplingClient.from_sampler_handle(handle, api_key=API_KEY)
+    client = tinker.SamplingClient.from_sampler_handle(handle, api_key=API_KEY)
+    try:
+        yield client
+    finally:
+        # Left to the garbage collector, its connections would be reported as unclosed in some later test.
+        client.holder.run_coroutine_threadsafe(client.holder.aclose()).result(30)

@@ -21,7 +21,6 @@ from focus_tinker import TinkerPolicy
 from focus_types import (
     ContextLengthError,
     InvalidRequestError,
-    ProtocolError,
     SamplingParams,
     ServerUnavailableError,
 )
@@ -113,24 +112,6 @@ def test_an_explicitly_switched_off_penalty_is_none(make: MakePolicy) -> None:
     client = ReplyClient(lambda _: tinker.SampleResponse([sequence([1])]))
     make(client).generate_tokens([5], SamplingParams(repetition_penalty=1.0))
     assert len(client.requests) == 1
-
-
-@pytest.mark.parametrize(
-    ("logprobs", "reason"),
-    [([-1.0], "1 log-probabilities came for 2 tokens"), ([-1.0, math.nan], "missing or not finite")],
-)
-def test_misaligned_logprobs_are_emptied_and_said(make: MakePolicy, logprobs: list[float], reason: str) -> None:
-    client = ReplyClient(lambda _: tinker.SampleResponse([sequence([1, 2], logprobs)]))
-    result = make(client).generate_tokens([5])
-    assert (result.tokens, result.logprobs, result.exact_generation) == ((1, 2), [], False)
-    assert result.meta is not None
-    assert reason in (result.meta.inexact_reason or "")
-
-
-def test_missing_logprobs_are_never_filled_in(make: MakePolicy) -> None:
-    bare = tinker.SampledSequence(stop_reason="stop", sequence_id="1", _tokens_list=[1, 2])
-    result = make(ReplyClient(lambda _: tinker.SampleResponse([bare]))).generate_tokens([5])
-    assert (result.logprobs, result.exact_generation) == ([], False)
 
 
 def test_a_known_context_length_is_kept_to(make: MakePolicy) -> None:
@@ -235,12 +216,6 @@ def test_a_dialogue_by_extend(make: MakePolicy) -> None:
         assert following.exact_continuation
         assert following.tokens[: len(prompt.tokens) + len(result.tokens)] == prompt.tokens + result.tokens
         prompt = following
-
-
-def test_one_sequence_only(make: MakePolicy) -> None:
-    client = ReplyClient(lambda _: tinker.SampleResponse([sequence([1]), sequence([2])]))
-    with pytest.raises(ProtocolError, match="2 sequences"):
-        make(client).generate_tokens([5])
 
 
 def test_importing_the_package_loads_no_sdk() -> None:

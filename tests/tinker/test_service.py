@@ -19,6 +19,7 @@ MODELS = (200, {"supported_models": [{"model_name": "tiny", "max_context_length"
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "CONTACT_TIMEOUT", 1.0)
     monkeypatch.setattr(probing, "_PATIENCE", 1.0)
+    monkeypatch.setenv("TINKER_TELEMETRY", "0")
 
 
 @pytest.mark.parametrize(
@@ -32,10 +33,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_refusals_are_typed_and_hold_no_key(
     hermes: PolicyFormat[Any], answer: tuple[int, Any], kind: type[BackendError]
 ) -> None:
-    with serving(asample=answer) as live:
-        policy = TinkerPolicy(client_of(live.url), model="tiny", format=hermes)
-        with pytest.raises(kind) as caught:
-            policy.generate_tokens([5])
+    with serving(asample=answer) as live, client_of(live.url) as client, pytest.raises(kind) as caught:
+        TinkerPolicy(client, model="tiny", format=hermes).generate_tokens([5])
     assert type(caught.value) is kind
     assert (caught.value.status, caught.value.request_id) == (answer[0], "req-1")
     assert API_KEY not in f"{caught.value} {caught.value.body} {caught.value!r}"
@@ -44,8 +43,8 @@ def test_refusals_are_typed_and_hold_no_key(
 
 @pytest.mark.anyio
 async def test_a_call_on_a_silent_service_ends_with_its_timeout(hermes: PolicyFormat[Any]) -> None:
-    with serving(asample=None) as live:
-        policy = TinkerPolicy(client_of(live.url), model="tiny", format=hermes)
+    with serving(asample=None) as live, client_of(live.url) as client:
+        policy = TinkerPolicy(client, model="tiny", format=hermes)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
                 await policy.agenerate_tokens([5])
@@ -53,8 +52,8 @@ async def test_a_call_on_a_silent_service_ends_with_its_timeout(hermes: PolicyFo
 
 
 def test_startup_check_on_a_wrong_key(hermes: PolicyFormat[Any]) -> None:
-    with serving(get_server_capabilities=(401, {"detail": "no"})) as live:
-        policy = TinkerPolicy(client_of(live.url), model="tiny", format=hermes)
+    with serving(get_server_capabilities=(401, {"detail": "no"})) as live, client_of(live.url) as client:
+        policy = TinkerPolicy(client, model="tiny", format=hermes)
         with pytest.raises(AuthenticationError):
             policy.startup_check()
     assert "asample" not in live.asked
@@ -62,33 +61,37 @@ def test_startup_check_on_a_wrong_key(hermes: PolicyFormat[Any]) -> None:
 
 def test_startup_check_where_nobody_listens(hermes: PolicyFormat[Any]) -> None:
     with serving() as gone:
-        client = client_of(gone.url)
-    policy = TinkerPolicy(client, model="tiny", format=hermes)
-    with pytest.raises(ServerUnavailableError, match=f"{gone.url} gave no answer within 1 s"):
-        policy.startup_check()
+        pass
+    with client_of(gone.url) as client:
+        policy = TinkerPolicy(client, model="tiny", format=hermes)
+        with pytest.raises(ServerUnavailableError, match=f"{gone.url} gave no answer within 1 s"):
+            policy.startup_check()
 
 
 def test_startup_check_where_no_sample_comes(hermes: PolicyFormat[Any]) -> None:
-    with serving(get_server_capabilities=MODELS, asample=None) as live:
-        policy = TinkerPolicy(client_of(live.url), model="tiny", format=hermes)
+    with serving(get_server_capabilities=MODELS, asample=None) as live, client_of(live.url) as client:
+        policy = TinkerPolicy(client, model="tiny", format=hermes)
         with pytest.raises(ServerUnavailableError, match="no sample within 1 s"):
             policy.startup_check()
 
 
-def test_a_service_says_its_models_and_context(hermes: PolicyFormat[Any]) -> None:
+def contacted(url: str) -> service.Service | None:
+    with client_of(url) as client:
+        return asyncio.run(service.contact(client))
+
+
+def test_a_service_says_its_models_and_context() -> None:
     with serving(get_server_capabilities=MODELS) as live:
-        found = asyncio.run(service.contact(client_of(live.url)))
-    assert found == service.Service(live.url, ("tiny", "other"), 100)
+        assert contacted(live.url) == service.Service(live.url, ("tiny", "other"), 100)
 
 
 def test_a_service_without_that_question_still_lives() -> None:
     with serving(get_server_capabilities=(404, {"detail": "Not Found"})) as live:
-        found = asyncio.run(service.contact(client_of(live.url)))
-    assert found == service.Service(live.url, (), None)
+        assert contacted(live.url) == service.Service(live.url, (), None)
 
 
 def test_the_url_never_holds_credentials() -> None:
     with serving(get_server_capabilities=MODELS) as live:
-        found = asyncio.run(service.contact(client_of(live.url.replace("//", "//me:secret@"))))
+        found = contacted(live.url.replace("//", "//me:secret@"))
     assert found is not None
     assert found.url == live.url
