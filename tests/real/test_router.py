@@ -13,6 +13,7 @@ import pytest
 
 from focus.backends import GenerateResult, PolicyFormat, SamplingParams, SGLangPolicy, SlimePolicy
 from focus.errors import BackendError, ContextLengthError, InvalidRequestError, ServerUnavailableError
+from focus_format.sync import run_sync
 from real.sglang_checks import (
     ADD,
     COIN,
@@ -152,6 +153,7 @@ class TestSlime:
         other = PolicyFormat.resolve(str(tokenizers / "qwen3.5"))
         with pytest.raises(BackendError, match="the format belongs to another model"):
             SlimePolicy(transport.post, url, model="focus-script", format=other).startup_check()
+        run_sync(transport.aclose())
         assert worker_call(site, "/model_info")["served_model_name"] == "focus-script"
 
 

@@ -139,7 +139,9 @@ def test_processed_logprobs_are_the_known_ones(policy: VLLMPolicy, temperature: 
         for token, logprob in zip(result.tokens, result.logprobs, strict=True):
             if previous not in (COIN, HEADS, TAILS):
                 break  # at temperature 2 one token in twenty leaves the script
-            assert logprob == pytest.approx(known_logprob(previous, token, temperature), abs=1e-4)
+            # At temperature 2 the rest holds 5 % in 151,934 parts, which float32 sums on the server to 4e-4 only.
+            tolerance = 1e-3 if temperature == 2.0 and previous != COIN else 1e-4
+            assert logprob == pytest.approx(known_logprob(previous, token, temperature), abs=tolerance)
             previous = token
         seen.update(result.tokens)
         assert result.entropy == pytest.approx(-sum(result.logprobs) / 6)
@@ -255,11 +257,8 @@ def test_abort_is_surfaced_and_is_no_action(policy: VLLMPolicy, server: Server) 
         await asyncio.sleep(1.5)
         root = server.url.removesuffix("/v1")
         request = urllib.request.Request(f"{root}/abort_requests", b"{}", {"Content-Type": "application/json"})
-        try:
-            await asyncio.to_thread(urllib.request.urlopen, request)
-        except urllib.error.HTTPError as error:
-            generation.cancel()
-            pytest.skip(f"this server has no abort route ({error.code})")
+        answer = await asyncio.to_thread(urllib.request.urlopen, request)
+        answer.close()
         result = await generation
         await policy.aclose()
         return result

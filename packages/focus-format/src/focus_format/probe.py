@@ -61,8 +61,11 @@ def compare_logprobs(
 
 
 def text_agrees(server_text: str, local_text: str) -> bool | None:
-    """Whether the server's text is the local decoding; None where a cut character leaves both free to differ."""
-    if "\ufffd" in local_text or "\ufffd" in server_text:
+    """Whether the server's text is the local decoding.
+
+    None where nothing was said, or where a cut character leaves both free to differ.
+    """
+    if not (server_text or local_text) or "\ufffd" in local_text or "\ufffd" in server_text:
         return None
     return server_text == local_text
 
