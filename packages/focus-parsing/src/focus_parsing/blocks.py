@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from focus_parsing.functions import Function, read_functions
@@ -33,12 +34,12 @@ class Block(NamedTuple):
     """Index of the first tag after it."""
     body: str
     """What stands between the tags."""
-    objects: list[dict[str, Member]] | None = None
-    """The JSON objects that the body consists of, if it does."""
-    functions: tuple[Function, ...] | None = None
-    """The XML functions that the body consists of, if it does."""
-    complete: bool = True
+    complete: bool
     """False if the text ended before the body did."""
+    objects: Sequence[dict[str, Member]] = ()
+    """The JSON objects that the body consists of, if it does."""
+    functions: Sequence[Function] = ()
+    """The XML functions that the body consists of, if it does."""
 
 
 def block_at(tags: Tags, at: int) -> Block | None:
@@ -46,21 +47,32 @@ def block_at(tags: Tags, at: int) -> Block | None:
 
     An opening that is written several times is one opening.
     """
-    opening = at
+    start = tags.starts[at]
     while tags.kinds[at + 1] == TOOL_CALL_OPEN and tags.adjoins(at):
         at += 1
     begin, at = tags.ends[at], at + 1
+    kind = tags.kinds[at]
     rest = tags.text[begin : tags.starts[at]].lstrip()
-    if rest.startswith(("{", "[")):
-        return _json_block(tags, opening, at, begin)
-    if not rest and tags.kinds[at] == FUNCTION:
-        read = read_functions(tags, at, begin)
-        return _block(tags, opening, read.stop, begin, functions=read.found, complete=read.complete)
-    if tags.kinds[at] == EOF and _FUNCTION_TAG.startswith(tags.text[begin:].strip()):
-        return _block(tags, opening, at, begin, complete=False)
-    while tags.kinds[at] not in ENDS_BLOCK:
-        at += 1
-    return _block(tags, opening, at, begin) if tags.kinds[at] == TOOL_CALL_END else None
+    complete = True
+    objects: Sequence[dict[str, Member]] = ()
+    functions: Sequence[Function] = ()
+    if kind == FUNCTION and not rest:
+        functions, at, complete = read_functions(tags, at, begin)
+    elif rest.startswith(("{", "[")):
+        objects, at = _read_json(tags, at, begin)
+        complete = bool(objects) or tags.kinds[at] != EOF
+    elif kind == EOF and _FUNCTION_TAG.startswith(tags.text[begin:].strip()):
+        complete = False
+    else:
+        while tags.kinds[at] not in ENDS_BLOCK:
+            at += 1
+        if tags.kinds[at] != TOOL_CALL_END:
+            return None
+    cut = tags.starts[at]
+    stop = tags.ends[at] if tags.kinds[at] == EOF else cut
+    body = tags.text[begin : cut if complete else stop]
+    at, stop = _past_ends(tags, at, stop)
+    return Block(start, stop, at, body, complete, objects, functions)
 
 
 def bare_function(tags: Tags, at: int) -> Block | None:
@@ -71,39 +83,21 @@ def bare_function(tags: Tags, at: int) -> Block | None:
     if last < 0:
         return None
     start, end = tags.starts[at], tags.ends[last]
+    functions, _, _ = read_functions(tags, at, start, last + 1)
     after, stop = _past_ends(tags, last + 1, end)
-    return Block(start, stop, after, tags.text[start:end], None, read_functions(tags, at, start, last + 1).found)
+    return Block(start, stop, after, tags.text[start:end], True, (), functions)
 
 
-def _json_block(tags: Tags, opening: int, at: int, begin: int) -> Block:
-    first = at
-    while tags.kinds[first] not in ENDS_BLOCK:
-        first += 1
-    end = first
-    objects = read_objects(tags.text[begin : tags.starts[end]])
-    if objects is None:  # the first tag may stand in a string
-        end = json_end(tags, first, begin)
-        if end != first:
-            objects = read_objects(tags.text[begin : tags.starts[end]])
-    complete = tags.kinds[end] != EOF or objects is not None
-    return _block(tags, opening, end, begin, objects=objects, complete=complete)
-
-
-def _block(
-    tags: Tags,
-    opening: int,
-    end: int,
-    begin: int,
-    *,
-    objects: list[dict[str, Member]] | None = None,
-    functions: tuple[Function, ...] | None = None,
-    complete: bool = True,
-) -> Block:
-    cut = tags.starts[end]
-    stop = tags.ends[end] if tags.kinds[end] == EOF else cut
-    body = tags.text[begin : cut if complete else stop]
-    after, stop = _past_ends(tags, end, stop)
-    return Block(tags.starts[opening], stop, after, body, objects, functions, complete)
+def _read_json(tags: Tags, at: int, begin: int) -> tuple[Sequence[dict[str, Member]], int]:
+    """The objects of a JSON body and the tag at which it ends."""
+    while tags.kinds[at] not in ENDS_BLOCK:
+        at += 1
+    objects = read_objects(tags.text[begin : tags.starts[at]])
+    if not objects:  # the tag may stand in a string
+        end = json_end(tags, at, begin)
+        if end != at:
+            at, objects = end, read_objects(tags.text[begin : tags.starts[end]])
+    return objects, at
 
 
 def _past_ends(tags: Tags, at: int, stop: int) -> tuple[int, int]:

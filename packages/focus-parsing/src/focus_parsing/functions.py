@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from focus_parsing.tags import (
@@ -13,7 +14,7 @@ from focus_parsing.tags import (
     Tags,
 )
 
-__all__ = ["Function", "Functions", "read_functions"]
+__all__ = ["Function", "read_functions"]
 
 
 class Function(NamedTuple):
@@ -23,18 +24,7 @@ class Function(NamedTuple):
     parameters: dict[str, str]
 
 
-class Functions(NamedTuple):
-    """What the body of a block holds."""
-
-    found: tuple[Function, ...] | None
-    """None if anything in the body is out of place."""
-    stop: int
-    """Index of the tag at which the body ends."""
-    complete: bool
-    """False if the body breaks off."""
-
-
-def read_functions(tags: Tags, at: int, begin: int, until: int = -1) -> Functions:
+def read_functions(tags: Tags, at: int, begin: int, until: int = -1) -> tuple[Sequence[Function], int, bool]:
     """Read the body of a block to the tag that ends it.
 
     Args:
@@ -42,6 +32,10 @@ def read_functions(tags: Tags, at: int, begin: int, until: int = -1) -> Function
         at: Index of the body's first tag.
         begin: Where the body starts in the text.
         until: Index of the tag to stop at, whatever it is.
+
+    Returns:
+        The functions, none if anything in the body is out of place; the index of the tag at which the body ends;
+        and whether it is complete, which it is not if the text breaks off in it.
     """
     kinds, starts, ends, text = tags.kinds, tags.starts, tags.ends, tags.text
     functions: list[Function] = []
@@ -62,7 +56,7 @@ def read_functions(tags: Tags, at: int, begin: int, until: int = -1) -> Function
         elif kind == PARAMETER and tags.is_closed(at):
             end = tags.value_end(at + 1)
             if end < 0:
-                return Functions(None, tags.next_call(at + 1), complete=False)
+                return (), tags.next_call(at + 1), False
             name = tags.name(at)
             if is_open and name and name not in functions[-1].parameters:
                 functions[-1].parameters[name] = text[position : starts[end]]
@@ -76,4 +70,4 @@ def read_functions(tags: Tags, at: int, begin: int, until: int = -1) -> Function
             sound = False
         at += 1
     complete = kind != EOF or not is_open
-    return Functions(tuple(functions) if sound and complete and functions else None, at, complete)
+    return functions if sound and complete else (), at, complete

@@ -52,12 +52,12 @@ class HermesToolCallParser(ActionParser[ToolTurn]):
         return read_turn(result.text, _decode, in_thought=in_thought)
 
 
-def _decode(block: Block) -> Sequence[ToolCall] | None:
+def _decode(block: Block) -> Sequence[ToolCall]:
     calls: list[ToolCall] = []
-    for members in block.objects or ():
+    for members in block.objects:
         call = _call(members)
         if call is None:
-            return None
+            return ()
         calls.append(call)
     return calls
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Never
 
 from focus_parsing.tags import ENDS_BLOCK, EOF, Tags
@@ -46,8 +47,8 @@ def read_json(text: str) -> Any:
     return _DECODER.decode(text)
 
 
-def read_objects(text: str) -> list[dict[str, Member]] | None:
-    """The objects of a text that is one or more JSON objects, or one list of them; None if it is not."""
+def read_objects(text: str) -> Sequence[dict[str, Member]]:
+    """The objects of a text that is one or more JSON objects, or one list of them; none if it is not."""
     text = text.strip()
     try:
         if text.startswith("{") and text.endswith("}"):
@@ -56,7 +57,7 @@ def read_objects(text: str) -> list[dict[str, Member]] | None:
             return _list(text)
     except (ValueError, RecursionError):
         pass
-    return None
+    return ()
 
 
 def _sequence(text: str) -> list[dict[str, Member]]:
@@ -68,14 +69,14 @@ def _sequence(text: str) -> list[dict[str, Member]]:
     return objects
 
 
-def _list(text: str) -> list[dict[str, Member]] | None:
+def _list(text: str) -> Sequence[dict[str, Member]]:
     objects: list[dict[str, Member]] = []
     separator, at = ",", 1
     while separator == ",":
         members, at = _object(text, at)
         objects.append(members)
         separator, at = _separator(_NEXT_ITEM, text, at)
-    return objects if at == len(text) else None
+    return objects if at == len(text) else ()
 
 
 def _object(text: str, at: int) -> tuple[dict[str, Member], int]:

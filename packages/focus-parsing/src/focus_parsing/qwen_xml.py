@@ -62,8 +62,8 @@ class QwenXMLToolCallParser(ActionParser[ToolTurn]):
         in_thought = bool(opened) and tuple(result.prefix_tokens[-len(opened) :]) == opened
         return read_turn(result.text, self._decode, in_thought=in_thought, bare_functions=True)
 
-    def _decode(self, block: Block) -> Sequence[ToolCall] | None:
-        return None if block.functions is None else [self._call(function) for function in block.functions]
+    def _decode(self, block: Block) -> Sequence[ToolCall]:
+        return [self._call(function) for function in block.functions]
 
     def _call(self, function: Function) -> ToolCall:
         members: list[str] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from focus_parsing.blocks import Block, bare_function, block_at
 from focus_parsing.tags import EOF, FUNCTION, THINK, THINK_END, TOOL_CALL_OPEN, Tags
@@ -32,18 +32,18 @@ def tool_turn(text: str, decode: Callable[[str], ToolCall]) -> ToolTurn:
         The turn. A body in JSON or XML that the text cuts off is malformed without a call of ``decode``.
     """
 
-    def decoded(block: Block) -> Sequence[ToolCall] | None:
+    def decoded(block: Block) -> Sequence[ToolCall]:
         try:
             return (decode(block.body),)
         except (ValueError, LookupError, TypeError, RecursionError):
-            return None
+            return ()
 
     return read_turn(text, decoded)
 
 
 def read_turn(
     text: str,
-    decode: Callable[[Block], Sequence[ToolCall] | None],
+    decode: Callable[[Block], Sequence[ToolCall]],
     *,
     in_thought: bool = False,
     bare_functions: bool = False,
@@ -52,7 +52,7 @@ def read_turn(
 
     Args:
         text: The whole reply.
-        decode: The calls of a complete block, in order; None if it is malformed. Called once for each block
+        decode: The calls of a complete block, in order; none if it is malformed. Called once for each block
             that is not in a thought.
         in_thought: The prompt has opened a thought.
         bare_functions: A complete XML function without a block around it is a block.
@@ -70,100 +70,118 @@ def _without_end_tokens(text: str) -> str:
 
 
 class _Reader:
-    def __init__(self, tags: Tags, decode: Callable[[Block], Sequence[ToolCall] | None], bare: bool) -> None:
+    def __init__(self, tags: Tags, decode: Callable[[Block], Sequence[ToolCall]], bare: bool) -> None:
         self.tags = tags
         self.decode = decode
         self.bare = bare
         self.text: list[str] = []
         self.reasoning: list[str] = []
         self.calls: list[ToolCall] = []
-        self.decoded: dict[int, Sequence[ToolCall] | None] = {}
+        self.decoded: dict[int, Sequence[ToolCall]] = {}
 
     def read(self, in_thought: bool) -> ToolTurn:
-        tags, begin = self.tags, 0
-        thinks = THINK_END in tags.kinds
-        blocks, opening, close = self.blocks(0, 0, to_thought=thinks)
-        thought = 0 if in_thought or opening < 0 else tags.starts[opening]
-        if close >= 0:
-            self.keep(begin, thought, [block for block in blocks if block.start < thought])
-            at, begin, in_thought = self.thoughts(thought, close)
-            blocks, thought = self.blocks(at, begin, to_thought=False)[0], begin
-        elif opening >= 0 and not in_thought:
-            in_thought = tags.starts_line(opening) or not tags.text[:thought].strip()
-        if in_thought:
-            self.keep(begin, thought, [block for block in blocks if block.start < thought])
-            blocks = self.last_run([block for block in blocks if block.start >= thought])
-            begin = blocks[0].start if blocks else len(tags.text)
-            self.reason(thought, begin)
-        self.keep(begin, len(tags.text), blocks)
+        tags, end = self.tags, len(self.tags.text)
+        if in_thought or THINK in tags.kinds or THINK_END in tags.kinds:
+            blocks, opening, close = self.find_thought()
+            if in_thought:
+                start = 0
+            elif close >= 0:
+                start = 0 if opening < 0 else tags.starts[opening]
+            else:  # a <think> without end that is not on a line of its own is a mention
+                start = tags.starts[opening] if opening >= 0 and self.begins_line(opening) else end
+            self.keep(0, start, (block for block in blocks if block.start < start))
+            if close < 0:
+                self.keep_open(start, [block for block in blocks if block.start >= start])
+            else:
+                self.keep_thoughts(start, close)
+        else:
+            self.keep(0, end, self.blocks(0, 0))
         return ToolTurn("".join(self.text).strip(), tuple(self.calls), "\n".join(self.reasoning))
 
-    def blocks(self, at: int, begin: int, *, to_thought: bool) -> tuple[list[Block], int, int]:
-        """The blocks from a tag on, the first ``<think>`` and the first ``</think>`` outside well-formed calls.
-
-        Args:
-            at: Index of the first tag.
-            begin: Where the stretch to read starts in the text.
-            to_thought: Stop at the first ``</think>``.
+    def find_thought(self) -> tuple[list[Block], int, int]:
+        """The blocks up to the first ``</think>`` outside well-formed calls, and the indices of two tags.
 
         Returns:
-            The blocks, and the indices of the two tags, -1 where there is none.
+            The blocks, the first ``<think>`` outside blocks and that ``</think>``; -1 where there is none.
         """
-        tags, opening = self.tags, -1
-        found: list[Block] = []
-        first = at
+        kinds, opening = self.tags.kinds, -1
+        blocks: list[Block] = []
+        for at, block in self.items(0, 0):
+            if block is None:
+                if kinds[at] == THINK_END:
+                    return blocks, opening, at
+                opening = at if opening < 0 else opening
+                continue
+            blocks.append(block)
+            close = next((i for i in range(at, block.next) if kinds[i] == THINK_END), -1)
+            if close >= 0:
+                self.decoded[block.start] = self.calls_of(block)
+                if not self.decoded[block.start]:
+                    return blocks, opening, close
+        return blocks, opening, -1
+
+    def items(self, at: int, begin: int) -> Iterator[tuple[int, Block | None]]:
+        """Blocks, and thought tags outside them (with None), each with the index of its first tag.
+
+        Args:
+            at: Index of the first tag to read.
+            begin: Where the stretch to read begins in the text.
+        """
+        tags, first = self.tags, at
         while (kind := tags.kinds[at]) != EOF:
             block = None
             if kind == TOOL_CALL_OPEN:
                 block = block_at(tags, at)
-            elif kind == FUNCTION:
-                fresh = at == first and tags.blank(begin, tags.starts[at])
-                if self.bare and (fresh or tags.starts_line(at)):
+            elif kind == FUNCTION and self.bare:
+                if tags.starts_line(at) or (at == first and tags.blank(begin, tags.starts[at])):
                     block = bare_function(tags, at)
-            elif kind == THINK_END and to_thought:
-                return found, opening, at
-            elif kind == THINK and opening < 0:
-                opening = at
+            elif kind in (THINK, THINK_END):
+                yield at, None
             if block is None:
                 at += 1
-                continue
-            found.append(block)
-            if to_thought:
-                close = next((i for i in range(at, block.next) if tags.kinds[i] == THINK_END), -1)
-                if close >= 0:
-                    self.decoded[block.start] = calls = self.calls_of(block)
-                    if not calls:
-                        return found, opening, close
-            at, begin = block.next, block.stop
-            first = at
-        return found, opening, -1
+            else:
+                yield at, block
+                first = at = block.next
+                begin = block.stop
 
-    def thoughts(self, start: int, close: int) -> tuple[int, int, bool]:
-        """Take the thought that ends at ``close`` and those that follow it with nothing between.
+    def blocks(self, at: int, begin: int) -> Iterator[Block]:
+        return (block for _, block in self.items(at, begin) if block is not None)
 
-        Returns:
-            Index of the next tag, where the text goes on, and whether it goes on inside a thought.
-        """
+    def begins_line(self, at: int) -> bool:
+        return self.tags.starts_line(at) or not self.tags.text[: self.tags.starts[at]].strip()
+
+    def keep(self, start: int, end: int, blocks: Iterable[Block]) -> None:
+        """Take a visible stretch: its blocks as calls, the rest as text."""
+        for block in blocks:
+            if start != block.start:
+                self.text.append(self.tags.text[start : block.start])
+            self.calls.extend(self.calls_of(block) or (ToolCall("", block.body.strip()),))
+            start = block.stop
+        self.text.append(self.tags.text[start:end])
+
+    def keep_open(self, start: int, blocks: Sequence[Block]) -> None:
+        """Take a thought without end: the blocks at the very end of the reply, if any, end it."""
+        tags = self.tags
+        first, end = len(blocks), len(tags.text)
+        while first and tags.blank(blocks[first - 1].stop, end):
+            first -= 1
+            end = blocks[first].start
+        self.reason(start, end)
+        self.keep(end, len(tags.text), blocks[first:])
+
+    def keep_thoughts(self, start: int, close: int) -> None:
+        """Take the thought from ``start`` to the tag ``close``, those that directly follow it, and the rest."""
         tags = self.tags
         while True:
             self.reason(start, tags.starts[close])
             while tags.kinds[close + 1] == THINK_END and tags.adjoins(close):
                 close += 1
-            start = tags.ends[close]
-            if tags.kinds[close + 1] != THINK or not tags.adjoins(close):
-                return close + 1, start, False
-            following = next((i for i in range(close + 1, len(tags.kinds)) if tags.kinds[i] == THINK_END), -1)
-            if following < 0:
-                return close + 1, start, True
-            close = following
-
-    def last_run(self, blocks: list[Block]) -> list[Block]:
-        """The blocks at the very end, with only white space between and after them."""
-        end, first = len(self.tags.text), len(blocks)
-        while first and self.tags.blank(blocks[first - 1].stop, end):
-            first -= 1
-            end = blocks[first].start
-        return blocks[first:]
+            start, after = tags.ends[close], close + 1
+            if tags.kinds[after] != THINK or not tags.adjoins(close):
+                return self.keep(start, len(tags.text), self.blocks(after, start))
+            close = next((i for i in range(after, len(tags.kinds)) if tags.kinds[i] == THINK_END), -1)
+            if close < 0:
+                return self.keep_open(start, list(self.blocks(after, start)))
 
     def reason(self, start: int, end: int) -> None:
         openings = _THINK_OPENINGS.match(self.tags.text, start, end)
@@ -171,15 +189,7 @@ class _Reader:
         if thought:
             self.reasoning.append(thought)
 
-    def keep(self, start: int, end: int, blocks: list[Block]) -> None:
-        """Take a visible stretch: its blocks as calls, the rest as text."""
-        for block in blocks:
-            self.text.append(self.tags.text[start : block.start])
-            self.calls.extend(self.calls_of(block) or (ToolCall(name="", arguments=block.body.strip()),))
-            start = block.stop
-        self.text.append(self.tags.text[start:end])
-
-    def calls_of(self, block: Block) -> Sequence[ToolCall] | None:
+    def calls_of(self, block: Block) -> Sequence[ToolCall]:
         if block.start in self.decoded:
             return self.decoded[block.start]
-        return self.decode(block) if block.complete else None
+        return self.decode(block) if block.complete else ()
