@@ -6,6 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from focus_format.channel import TokenChannel
+from focus_format.exchange import TokenReply, TokenRequest
 from focus_format.probe import PROBE_PARAMS, compare_logprobs, text_agrees
 from focus_sglang import wire
 from focus_types import BackendError, ChatCodec, GenerateResult, LogprobMode, SamplingParams, ServerReport, TokenId
@@ -53,7 +54,7 @@ def probe_replies(
         backend=backend,
         url=url,
         ids_confirmed=True,
-        prompt_confirmed=None if second.prompt_tokens is None else tuple(second.prompt_tokens) == rescore.tokens,
+        prompt_confirmed=_prompt_confirmed((request, reply), (rescore, second)),
         text_agrees=False if False in texts else (True if True in texts else None),
         logprob_mode=mode,
         stop_token_kept=_stop_token_kept(sampled, scored),
@@ -87,6 +88,17 @@ def _mode(sampled: GenerateResult, scored: GenerateResult, start: int) -> Logpro
 def _text_agrees(body: Mapping[str, Any], result: GenerateResult, codec: ChatCodec) -> bool | None:
     text = wire.server_text(body)
     return None if text is None else text_agrees(text, codec.decode(result.tokens))
+
+
+def _prompt_confirmed(*exchanges: tuple[TokenRequest, TokenReply]) -> bool | None:
+    """Whether every echo and every count of prompt tokens agrees; None if there was none."""
+    said = [
+        tuple(reply.prompt_tokens) == request.tokens for request, reply in exchanges if reply.prompt_tokens is not None
+    ]
+    said += [
+        reply.prompt_count == len(request.tokens) for request, reply in exchanges if reply.prompt_count is not None
+    ]
+    return all(said) if said else None
 
 
 def _stop_token_kept(*results: GenerateResult) -> bool | None:
