@@ -10,12 +10,10 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import tenacity
-
 from focus_http import HttpReply
 from focus_http.call import CONNECT_S, READ_S, Call, Failure
 from focus_http.endpoint import Endpoint
-from focus_http.retry import judge, retry_rule
+from focus_http.retry import again_async, judge
 from focus_openai.errors import out_of_quota, refine_error
 from focus_types import InvalidRequestError
 
@@ -77,7 +75,9 @@ class SdkClients:
                 return replace(judged, never_started=False)
             return judged
 
-        outcome: HttpReply | Failure = await tenacity.AsyncRetrying(**retry_rule(call))(attempt)
+        outcome = await attempt()
+        if isinstance(outcome, Failure) and outcome.never_started:
+            outcome = await again_async(call, outcome, attempt)
         if isinstance(outcome, Failure):
             raise outcome.error
         return outcome
