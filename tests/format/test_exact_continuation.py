@@ -158,7 +158,7 @@ def test_every_reply_is_kept(
     real: RealTemplate, conversations: list[Conversation], own: list[Conversation], reply: Reply
 ) -> None:
     assert replay(real, conversations, reply) == Outcome(transitions=438)
-    assert replay(real, own[:12], reply) == Outcome(transitions=84)
+    assert replay(real, own[:12], reply) == Outcome(transitions=77)
 
 
 def test_replies_in_another_layout_are_kept(real: RealTemplate, conversations: list[Conversation]) -> None:

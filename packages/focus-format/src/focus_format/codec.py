@@ -152,7 +152,7 @@ class ChatTemplateCodec:
             if tokens and tokens[-1] in self.stop_tokens:
                 raise NoTail("the reply is finished and nothing is new")
             return tokens
-        tail = self._tails.write(self._shaped(messages), self._shaped_tools(tools))
+        tail = self._tails.write(self._shaped(messages, "new message"), self._shaped_tools(tools))
         ids = self._literal.encode(tail.close + tail.rest)
         close = self._literal.control[tail.close]
         if not ids or ids[0] != close:
@@ -160,8 +160,8 @@ class ChatTemplateCodec:
         # A reply that was cut has not sampled its end, which is then the prompt's to write.
         return tokens + (ids[1:] if tokens and tokens[-1] == close else ids)
 
-    def _shaped(self, messages: Sequence[Message]) -> list[Message]:
-        return self._literal.protect(normalise_messages(messages))
+    def _shaped(self, messages: Sequence[Message], name: str = "message") -> list[Message]:
+        return self._literal.protect(normalise_messages(messages, name))
 
     def _shaped_tools(self, tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         return [self._literal.cut(tool) for tool in normalise_tools(tools)]

@@ -188,7 +188,7 @@ def _mismatch(prompt: PreparedPrompt, result: GenerateResult, messages: Sequence
         return "the earlier messages are not those of the prompt: they were edited or compacted"
     if len(messages) == count:
         return "the reply is not in the messages: call record_reply first"
-    role = as_message(messages[count], count).get("role")
+    role = as_message(messages[count], f"message {count}").get("role")
     if role != "assistant":
         return f"message {count} must be the recorded reply, with role 'assistant', and has role {role!r}"
     return None

@@ -20,6 +20,9 @@ __all__ = ["LiteralText"]
 # Letters and digits alone survive whatever a template does to text (JSON, trimming, escaping); nobody can guess it; and
 # as "q" occurs once, it cannot be found at a second place that overlaps the first.
 _CUT = f"q{uuid.uuid4().hex}"
+# Surroundings in which tokenizers join characters differently.
+_BEFORE = ("", " ", "x", "\n")
+_AFTER = ("", " ", "x", "\n", ",")
 
 
 class LiteralText:
@@ -57,9 +60,8 @@ class LiteralText:
     def encode(self, text: str) -> tuple[TokenId, ...]:
         """The ids of a rendered text, its cuts honoured and gone."""
         if _CUT not in text:
-            return tuple(self._tokenizer.encode(text, add_special_tokens=False))
-        pieces = text.split(_CUT)
-        return tuple(token for piece in pieces for token in self._tokenizer.encode(piece, add_special_tokens=False))
+            return tuple(self._encode(text))
+        return tuple(token for piece in text.split(_CUT) for token in self._encode(piece))
 
     def _cut_text(self, text: str) -> str:
         pieces: list[str] = []
@@ -74,17 +76,23 @@ class LiteralText:
     def _offset(self, control: str) -> int:
         """Where to cut: the place that costs fewest tokens is where the tokenizer cuts plain text, too."""
         if control not in self._offsets:
-            lengths = {at: self._length(control[:at], control[at:]) for at in range(1, len(control))}
-            usable = {at: length for at, length in lengths.items() if length is not None}
-            if not usable:
+            places = [at for at in range(1, len(control)) if self._stays_text(control[:at], control[at:])]
+            if not places:
                 raise InvalidRequestError(f"this tokenizer cannot encode {control!r} as plain text: remove it")
-            self._offsets[control] = min(usable, key=lambda at: usable[at])
+            self._offsets[control] = min(places, key=lambda at: self._cost(control[:at], control[at:]))
         return self._offsets[control]
 
-    def _length(self, left: str, right: str) -> int | None:
+    def _stays_text(self, left: str, right: str) -> bool:
         if self._pattern.search(left) or self._pattern.search(right):
-            return None
-        ids = [token for part in (left, right) for token in self._tokenizer.encode(part, add_special_tokens=False)]
-        if self._tokenizer.decode(ids, skip_special_tokens=False) != left + right:
-            return None
-        return None if any(token in ids for token in self.control.values()) else len(ids)
+            return False
+        ids = self._encode(left) + self._encode(right)
+        text = self._tokenizer.decode(ids, skip_special_tokens=False)
+        return text == left + right and not any(token in ids for token in self.control.values())
+
+    def _cost(self, left: str, right: str) -> int:
+        """Tokens of both sides, summed over what may stand around them."""
+        before = sum(len(self._encode(outside + left)) for outside in _BEFORE)
+        return before + sum(len(self._encode(right + outside)) for outside in _AFTER)
+
+    def _encode(self, text: str) -> list[TokenId]:
+        return self._tokenizer.encode(text, add_special_tokens=False)

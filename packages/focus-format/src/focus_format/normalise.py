@@ -23,17 +23,19 @@ _REASONING = ("reasoning_content", "reasoning", "thinking")
 _NOT_FOR_TEMPLATES = ("native_output", *_REASONING)
 
 
-def normalise_messages(messages: Iterable[Any], start: int = 0) -> list[Message]:
+def normalise_messages(messages: Iterable[Any], name: str = "message") -> list[Message]:
     """Messages in the one shape that templates get; the given ones are not changed.
 
     Args:
         messages: Dicts, other mappings or pydantic models.
-        start: Index of the first in its conversation, for error messages.
+        name: What errors call one of them, before its index.
 
     Raises:
         InvalidRequestError: Naming the message and what to change.
     """
-    return [_message(as_message(message, index), index) for index, message in enumerate(messages, start)]
+    return [
+        _message(as_message(message, f"{name} {index}"), f"{name} {index}") for index, message in enumerate(messages)
+    ]
 
 
 def normalise_tools(tools: Sequence[Any]) -> list[dict[str, Any]]:
@@ -52,70 +54,68 @@ def normalise_tools(tools: Sequence[Any]) -> list[dict[str, Any]]:
     return list(tools)
 
 
-def _message(message: Message, index: int) -> Message:
+def _message(message: Message, where: str) -> Message:
     role = message.get("role")
     if not isinstance(role, str) or not role:
-        raise InvalidRequestError(f"message {index} has no role: it must be a dict with a role and content")
+        raise InvalidRequestError(f"{where} has no role: it must be a dict with a role and content")
     # Templates test for a key's presence and stumble over None, so a key without a value goes.
     shaped = {key: value for key, value in message.items() if value is not None and key not in _NOT_FOR_TEMPLATES}
     shaped["role"] = "system" if role == "developer" else role
-    shaped["content"] = _content(message.get("content"), role, index)
+    shaped["content"] = _content(message.get("content"), role, where)
     calls = shaped.pop("tool_calls", None)
     if calls:
-        shaped["tool_calls"] = [_tool_call(call, index) for call in calls]
+        shaped["tool_calls"] = [_tool_call(call, where) for call in calls]
     reasoning = next((message[key] for key in _REASONING if message.get(key) is not None), None)
     if reasoning is not None:
         shaped["reasoning_content"] = reasoning
     return shaped
 
 
-def _content(content: Any, role: str, index: int) -> str:
+def _content(content: Any, role: str, where: str) -> str:
     if isinstance(content, str):
         return content
     if content is None and role == "assistant":
         return ""
     if is_list(content):
-        return "".join(_part(part, index) for part in content)
+        return "".join(_part(part, where) for part in content)
     raise InvalidRequestError(
-        f"message {index} ({role}) must have text or a list of text parts as content, got {_short(content)}"
+        f"{where} ({role}) must have text or a list of text parts as content, got {_short(content)}"
     )
 
 
-def _part(part: Any, index: int) -> str:
+def _part(part: Any, where: str) -> str:
     if isinstance(part, str):
         return part
     text: Any = part.get("text") if is_mapping(part) else None
     if not isinstance(text, str) or part.get("type", "text") not in ("text", "input_text", "output_text"):
-        raise InvalidRequestError(f"message {index} has a content part that is not text: {_short(part)}")
+        raise InvalidRequestError(f"{where} has a content part that is not text: {_short(part)}")
     return text
 
 
-def _tool_call(call: Any, index: int) -> dict[str, Any]:
+def _tool_call(call: Any, where: str) -> dict[str, Any]:
     if is_mapping(call):
         inner: Any = call.get("function", call)
         if is_mapping(inner) and inner.get("name"):
-            function = {**inner, "arguments": _arguments(inner.get("arguments"), index)}
+            function = {**inner, "arguments": _arguments(inner.get("arguments"), where)}
             return {**call, "function": function} if "function" in call else function
     raise InvalidRequestError(
-        f'message {index} has a tool call that is not {{"function": {{"name": ..., "arguments": ...}}}}: {_short(call)}'
+        f'{where} has a tool call that is not {{"function": {{"name": ..., "arguments": ...}}}}: {_short(call)}'
     )
 
 
-def _arguments(arguments: Any, index: int) -> Any:
+def _arguments(arguments: Any, where: str) -> Any:
     if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
         return {}
     value: Any = arguments
     if isinstance(arguments, str):
         try:
             value = json.loads(arguments)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidRequestError(
-                f"message {index} has tool call arguments that are not JSON ({error}): {_short(arguments)}"
+                f"{where} has tool call arguments that are not JSON ({error}): {_short(arguments)}"
             ) from None
     if not is_mapping(value):
-        raise InvalidRequestError(
-            f"message {index} has tool call arguments that are no JSON object: {_short(arguments)}"
-        )
+        raise InvalidRequestError(f"{where} has tool call arguments that are no JSON object: {_short(arguments)}")
     return value
 
 

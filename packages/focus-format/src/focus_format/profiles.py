@@ -33,7 +33,7 @@ PROFILES = tuple(_PARSERS)
 # The last part of a hub name, most specific first.
 _NAMES = (
     (re.compile(r"qwen3-coder|qwen3\.[568]"), "qwen_xml"),
-    (re.compile(r"qwen2\.5|qwen3(-|$)|qwq|hermes-[23]|nous-hermes-2-pro"), "hermes"),
+    (re.compile(r"qwen2\.5|qwen3(-|$)|qwq|(nous-)?hermes-2-pro|hermes-3"), "hermes"),
 )
 _RARELY_CALLS = re.compile(r"qwen2\.5-coder")
 

@@ -93,8 +93,22 @@ def _files(model: str) -> _Files:
 
 
 def _read(model: str, name: str) -> Mapping[str, Any]:
-    path = Path(model) / name
-    if not model or not path.is_file():
-        return {}
-    value: Any = json.loads(path.read_text(encoding="utf-8"))
+    path = _find(model, name)
+    value: Any = json.loads(path.read_text(encoding="utf-8")) if path is not None else {}
     return value if is_mapping(value) else {}
+
+
+def _find(model: str, name: str) -> Path | None:
+    """The file in the model's folder, or in the hub's cache on this machine; nothing is downloaded."""
+    if not model:
+        return None
+    if Path(model).is_dir():
+        path = Path(model) / name
+        return path if path.is_file() else None
+    try:
+        from huggingface_hub import try_to_load_from_cache
+
+        found: Any = try_to_load_from_cache(model, name)
+    except (ImportError, ValueError):  # no hub library, or no name of the hub
+        return None
+    return Path(found) if isinstance(found, str) else None

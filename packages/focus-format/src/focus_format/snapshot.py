@@ -16,7 +16,7 @@ class _Frozen(dict[str, Any]):
     """A detached copy: its class tells that it is ours already and may be shared between prompts."""
 
 
-def as_message(message: Any, index: int) -> Message:
+def as_message(message: Any, where: str) -> Message:
     """A message as a dict: dicts as they are, other mappings and pydantic models converted.
 
     Raises:
@@ -26,7 +26,7 @@ def as_message(message: Any, index: int) -> Message:
     shaped: Any = dump(exclude_none=True) if callable(dump) else message
     if is_mapping(shaped):
         return shaped if isinstance(shaped, dict) else dict(shaped)
-    raise InvalidRequestError(f"message {index} must be a dict with a role and content, got {type(message).__name__}")
+    raise InvalidRequestError(f"{where} must be a dict with a role and content, got {type(message).__name__}")
 
 
 def freeze(messages: Iterable[Any], start: int = 0) -> tuple[Message, ...]:
@@ -40,7 +40,7 @@ def freeze(messages: Iterable[Any], start: int = 0) -> tuple[Message, ...]:
         InvalidRequestError: Not a message.
     """
     return tuple(
-        message if isinstance(message, _Frozen) else _Frozen(thaw(as_message(message, index)))
+        message if isinstance(message, _Frozen) else _Frozen(thaw(as_message(message, f"message {index}")))
         for index, message in enumerate(messages, start)
     )
 
@@ -76,6 +76,6 @@ def same_messages(snapshot: Sequence[Message], messages: Sequence[Any]) -> bool:
     if len(messages) < len(snapshot):
         return False
     return all(
-        kept is given or kept == as_message(given, index)
+        kept is given or kept == as_message(given, f"message {index}")
         for index, (kept, given) in enumerate(zip(snapshot, messages, strict=False))
     )
