@@ -62,21 +62,21 @@ def test_a_backend_loads_no_sdk_until_it_is_used(statement: str, allowed: set[st
 def test_a_missing_backend_names_its_distribution() -> None:
     code = """
 import sys
-sys.path = [entry for entry in sys.path if "focus-sglang" not in entry]
+sys.path = [entry for entry in sys.path if "focus-tinker" not in entry]
 import focus.backends
 try:
-    focus.backends.SGLangPolicy
+    focus.backends.TinkerPolicy
 except ImportError as error:
     print(error.name, "|", error)
 try:
     focus.backends.Nope
 except AttributeError as error:
     print(error)
-print("SGLangPolicy" in dir(focus.backends), "VLLMPolicy" in dir(focus.backends))
+print("TinkerPolicy" in dir(focus.backends), "VLLMPolicy" in dir(focus.backends))
 from focus.backends import *
 """
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     first, second, third = output.stdout.splitlines()
-    assert first.startswith("focus_sglang | focus.backends.SGLangPolicy needs the distribution 'focus-sglang'")
+    assert first.startswith("focus_tinker | focus.backends.TinkerPolicy needs the distribution 'focus-tinker'")
     assert third == "False True"
     assert second == "module 'focus.backends' has no attribute 'Nope'"
