@@ -6,11 +6,17 @@ import asyncio
 import concurrent.futures
 import copy
 import multiprocessing
+import os
 import pickle
+import shutil
+import signal
+import ssl
 import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -166,6 +172,35 @@ def test_close_ends_the_requests_of_other_threads() -> None:
         assert server.closed.wait(5)
 
 
+@pytest.mark.anyio
+async def test_closing_ends_the_requests_in_flight() -> None:
+    with misbehaving(silent()) as server:
+        client = JsonClient(server.url, backend="unit", timeout=20)
+        tasks = [asyncio.create_task(client.apost("/x", b"{}")) for _ in range(3)]
+        assert await asyncio.to_thread(until, lambda: len(server.requests) == 3)
+        await client.aclose()
+        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+            assert isinstance(outcome, ServerUnavailableError)
+
+
+def test_an_interrupted_call_closes_its_connection_and_leaves_the_client_usable() -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    with misbehaving(silent(), reply()) as server:
+        client = JsonClient(server.url, backend="unit", timeout=20)
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with pytest.raises(KeyboardInterrupt):
+                client.post("/x", b"{}")
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        assert server.closed.wait(5)
+        assert client.post("/x", b"{}").status == 200
+        client.close()
+
+
 def test_copies_and_pickles_carry_the_configuration_and_open_their_own_connections() -> None:
     with misbehaving(reply()) as server:
         client = JsonClient(server.url, backend="unit", api_key="sk-0123456789", timeout=7)
@@ -188,10 +223,12 @@ def test_a_spawned_process_uses_a_pickled_client() -> None:
         client.close()
 
 
-def run_script(script: str, url: str, *options: str) -> str:
+def run_script(script: str, url: str, *options: str, env: dict[str, str] | None = None) -> str:
     """Run a script by itself; whatever it writes to stderr fails the test."""
     program = [sys.executable, *options, "-c", textwrap.dedent(script), url]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        program, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **(env or {})}
+    )
     assert done.stderr == ""
     assert done.returncode == 0
     return done.stdout
@@ -275,3 +312,30 @@ def test_a_loop_that_its_owner_closed_by_hand_is_forgotten() -> None:
     with misbehaving(reply()) as server:
         run_script(script, server.url)
         assert len(server.requests) == 3
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_certificates_are_checked_against_the_systems_store(tmp_path: Path) -> None:
+    certificate = tmp_path / "certificate.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=unit"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(tmp_path / "key.pem"), "-out", str(certificate)]
+    subprocess.run([*command.split(), *names], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, tmp_path / "key.pem")
+    script = """
+        import asyncio, sys
+        from focus_http import JsonClient
+        from focus_types import ServerUnavailableError
+
+        client = JsonClient(sys.argv[1], backend="unit", timeout=20)
+        for call in (lambda: client.post("/x", b"{}"), lambda: asyncio.run(client.apost("/x", b"{}"))):
+            try:
+                print(call().status)
+            except ServerUnavailableError as error:
+                print(error.attempts, "certificate verify failed" in str(error))
+    """
+    with misbehaving(reply(), tls=context) as server:
+        assert run_script(script, server.url).split("\n") == ["1 True", "1 True", ""]
+        assert server.requests == []
+        trusting = {"SSL_CERT_FILE": str(certificate)}
+        assert run_script(script, server.url, env=trusting).split("\n") == ["200", "200", ""]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Literal
@@ -210,6 +211,52 @@ def test_a_name_that_nobody_knows_is_tried_again_until_the_deadline(mode: Mode) 
     with pytest.raises(ServerUnavailableError, match="nothing was sent") as caught:
         send(mode, JsonClient("http://nowhere.invalid:8000", backend="unit", timeout=1))
     assert caught.value.attempts > 1
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_without_a_deadline_trying_again_has_a_limit_of_its_own(
+    mode: Mode, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("focus_http.retry._RETRY_S", 0.3)
+    caplog.set_level("INFO", "focus")
+    with misbehaving(reply(503, error("full"))) as server, pytest.raises(ServerUnavailableError) as caught:
+        send(mode, JsonClient(server.url, backend="unit"))
+    assert caught.value.attempts == len(server.requests) > 1
+    assert caught.value.__notes__[0].startswith(f"after {len(server.requests)} attempts in 0.")
+    assert len(caplog.messages) == len(server.requests) - 1
+    assert "attempt 1: unit (POST" in caplog.messages[0]
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_tls_to_a_server_without_it_is_not_tried_again(mode: Mode) -> None:
+    with misbehaving(raw(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as server:
+        client = JsonClient(server.url.replace("http:", "https:"), backend="unit", timeout=20)
+        with pytest.raises(ServerUnavailableError, match="nothing was sent") as caught:
+            send(mode, client)
+        assert server.connections == 1
+    assert caught.value.attempts == 1
+    assert isinstance(caught.value.__cause__, ssl.SSLError)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_host_that_cannot_be_reached_in_time_is_told_from_a_server_that_does_not_answer(mode: Mode) -> None:
+    with misbehaving(silent()) as server:
+        client = JsonClient(server.url.replace("http:", "https:"), backend="unit", timeout=0.4)
+        with pytest.raises(ServerUnavailableError, match="no connection in time; nothing was sent"):
+            send(mode, client)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_get(mode: Mode) -> None:
+    async def one(client: JsonClient) -> HttpReply:
+        return await client.aget("/v1/models", timeout=5, retry=False)
+
+    with misbehaving(reply(200, b"[]")) as server:
+        client = JsonClient(server.url, backend="unit")
+        got = client.get("/v1/models", timeout=5, retry=False) if mode == "sync" else asyncio.run(one(client))
+        client.close()
+    assert got.body == b"[]"
+    assert [(one.method, one.path, one.body) for one in server.requests] == [("GET", "/v1/models", b"")]
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])

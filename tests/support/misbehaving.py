@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -77,8 +78,9 @@ def trickle(every: float) -> Act:
 class Misbehaving:
     """Made by `misbehaving`."""
 
-    def __init__(self, acts: tuple[Act, ...]) -> None:
+    def __init__(self, acts: tuple[Act, ...], tls: ssl.SSLContext | None) -> None:
         self._acts = acts
+        self._tls = tls
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._server: asyncio.Server
@@ -113,8 +115,8 @@ class Misbehaving:
         asyncio.run_coroutine_threadsafe(job, self._loop).result(10)
 
     async def _start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024, ssl=self._tls)
+        self.url = f"http{'s' if self._tls else ''}://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def _stop_listening(self) -> None:
         # A server that is closed between accepting a connection and handling it leaves that connection open.
@@ -138,6 +140,10 @@ class Misbehaving:
         served = False
         try:
             while (request := await _read(reader)) is not None:
+                if request.method == "TLS":
+                    await self._acts[0](writer)
+                    await reader.read()
+                    return
                 served = True
                 act = self._acts[min(len(self.requests), len(self._acts) - 1)]
                 self.requests.append(request)
@@ -156,7 +162,10 @@ class Misbehaving:
 
 async def _read(reader: asyncio.StreamReader) -> Seen | None:
     try:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        first = await reader.readexactly(1)
+        if first == b"\x16":
+            return Seen("TLS", "", {}, b"")
+        head = (first + await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     except asyncio.IncompleteReadError:
         return None
     method, path, _ = head[0].split(" ")
@@ -166,9 +175,9 @@ async def _read(reader: asyncio.StreamReader) -> Seen | None:
 
 
 @contextlib.contextmanager
-def misbehaving(*acts: Act) -> Iterator[Misbehaving]:
+def misbehaving(*acts: Act, tls: ssl.SSLContext | None = None) -> Iterator[Misbehaving]:
     """Serve: each request of the server's life is answered by the next act, the last one repeats."""
-    server = Misbehaving(acts)
+    server = Misbehaving(acts, tls)
     server.start()
     try:
         yield server

@@ -7,6 +7,7 @@ import contextlib
 import io
 import socket
 from collections.abc import AsyncGenerator
+from types import SimpleNamespace
 
 import aiohttp
 
@@ -21,6 +22,8 @@ __all__ = ["LoopSession", "failure_of"]
 _KEEPALIVE_S = 4.0
 # aiohttp warns about larger bytes, and takes the same bytes as a file.
 _LARGEST_BYTES_BODY = 2**20
+_UNLIMITED = aiohttp.ClientTimeout(connect=CONNECT_S, sock_read=READ_S)
+_LIMITED = aiohttp.ClientTimeout(connect=CONNECT_S)
 
 
 class LoopSession:
@@ -36,6 +39,7 @@ class LoopSession:
             headers=endpoint.headers,
             trust_env=False,
             auto_decompress=False,
+            trace_configs=[_tracing()],
         )
         self._holder = _hold(self._session, self._watch)
 
@@ -63,6 +67,7 @@ class LoopSession:
     async def send(self, call: Call) -> HttpReply | Failure:
         """One attempt: a reply of any status, or why there is none."""
         call.attempts += 1
+        call.unsent = True
         left = call.left
         data = io.BytesIO(call.body) if call.body and len(call.body) > _LARGEST_BYTES_BODY else call.body
         refused = False
@@ -71,7 +76,12 @@ class LoopSession:
                 silent = self._watch.add(scope)
                 try:
                     async with self._session.request(
-                        call.method, call.url, data=data, allow_redirects=False, timeout=_limits(left)
+                        call.method,
+                        call.url,
+                        data=data,
+                        allow_redirects=False,
+                        timeout=_UNLIMITED if left is None else _LIMITED,
+                        trace_request_ctx=call,
                     ) as response:
                         self._watch.discard(silent)
                         body = await response.read()
@@ -98,11 +108,15 @@ def _socket(address: tuple[int, int, int, str, object]) -> socket.socket:
     return keep_alive(socket.socket(family, kind, protocol))
 
 
-def _limits(left: float | None) -> aiohttp.ClientTimeout:
-    if left is None:
-        return aiohttp.ClientTimeout(connect=CONNECT_S, sock_read=READ_S)
-    # A hair before the deadline, which tells a host that cannot be reached from a server that does not answer.
-    return aiohttp.ClientTimeout(connect=min(CONNECT_S, 0.99 * left), ceil_threshold=float("inf"))
+async def _mark_sent(session: aiohttp.ClientSession, context: SimpleNamespace, params: object) -> None:
+    context.trace_request_ctx.unsent = False
+
+
+def _tracing() -> aiohttp.TraceConfig:
+    # What tells a host that cannot be reached in time from a server that does not answer in time.
+    config = aiohttp.TraceConfig()
+    config.on_request_headers_sent.append(_mark_sent)
+    return config
 
 
 def failure_of(call: Call, exc: aiohttp.ClientError | TimeoutError, *, refused: bool = False) -> Failure:
@@ -114,7 +128,7 @@ def failure_of(call: Call, exc: aiohttp.ClientError | TimeoutError, *, refused: 
         refused: The watch found the server refusing new connections.
     """
     match exc:
-        case aiohttp.ConnectionTimeoutError():
+        case TimeoutError() if call.unsent:
             return Failure.unreachable(call, "no connection in time")
         case aiohttp.ClientConnectorError():
             tls = isinstance(exc, aiohttp.ClientSSLError)

@@ -29,6 +29,8 @@ class Call:
     body: bytes | None
     timeout: float | None
     attempts: int = 0
+    unsent: bool = False
+    """Known to have sent nothing in this attempt."""
     started: float = field(default_factory=time.monotonic)
 
     @property

@@ -150,7 +150,7 @@ class JsonClient:
         outcome = attempt()
         if isinstance(outcome, Failure) and outcome.never_started and (self._retry if retry is None else retry):
             outcome = again(call, outcome, attempt)
-        return _reply(outcome)
+        return _reply(call, outcome)
 
     async def _acall(
         self, method: str, path: str, body: bytes | None, timeout: float | None, retry: bool | None
@@ -166,7 +166,7 @@ class JsonClient:
         outcome = await attempt()
         if isinstance(outcome, Failure) and outcome.never_started and (self._retry if retry is None else retry):
             outcome = await again_async(call, outcome, attempt)
-        return _reply(outcome)
+        return _reply(call, outcome)
 
     def _new_call(self, method: str, path: str, body: bytes | None, timeout: float | None) -> Call:
         limit = self._timeout if timeout is None else _checked(timeout)
@@ -223,8 +223,10 @@ class _Open:
         return pool, sessions
 
 
-def _reply(outcome: HttpReply | Failure) -> HttpReply:
+def _reply(call: Call, outcome: HttpReply | Failure) -> HttpReply:
     if isinstance(outcome, Failure):
+        if call.attempts > 1:
+            outcome.error.add_note(f"after {call.attempts} attempts in {call.age:.1f} s")
         raise outcome.error
     return outcome
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
@@ -14,6 +15,8 @@ from focus_http.errors import ErrorRefiner, error_for, no_workers
 from focus_http.reply import HttpReply
 
 __all__ = ["again", "again_async", "judge"]
+
+_log = logging.getLogger("focus")
 
 _BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 10.0
@@ -53,6 +56,7 @@ class _Rule(TypedDict):
     wait: Callable[[tenacity.RetryCallState], float]
     stop: Callable[[tenacity.RetryCallState], bool]
     retry_error_callback: Callable[[tenacity.RetryCallState], Any]
+    before_sleep: Callable[[tenacity.RetryCallState], None]
 
 
 def _rule(call: Call) -> _Rule:
@@ -62,6 +66,7 @@ def _rule(call: Call) -> _Rule:
         "wait": _wait,
         "stop": tenacity.stop_before_delay(limit - call.age),
         "retry_error_callback": _outcome,
+        "before_sleep": _say,
     }
 
 
@@ -75,6 +80,12 @@ def _failure(state: tenacity.RetryCallState) -> Failure | None:
         return None
     result = state.outcome.result()
     return result if isinstance(result, Failure) else None
+
+
+def _say(state: tenacity.RetryCallState) -> None:
+    failure = _failure(state)
+    if failure is not None:
+        _log.info("attempt %d: %s; again in %.1f s", state.attempt_number, failure.error, state.upcoming_sleep)
 
 
 def _wait(state: tenacity.RetryCallState) -> float:
