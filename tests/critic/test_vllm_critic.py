@@ -280,40 +280,43 @@ async def test_cancelling_closes_the_requests() -> None:
 
 
 async def test_a_refused_batch_is_taken_apart() -> None:
-    with pooling(nan_tokens=frozenset({0xF0})) as server:
+    with pooling() as server:
         critic = critic_of(server)
-        contexts = [f"context {at}" for at in range(100)]
-        contexts[37] = contexts[80] = "🦜"
-        with pytest.raises(ScoringError, match=r"refused context 37 \(refused as well: 80\): .*Out of range") as caught:
-            await critic.predict(contexts)
+        contexts = [token_ids(f"context {at}") for at in range(100)]
+        contexts[37] = contexts[80] = (65, 999_999)
+        complaint = r"refused context 37 \(refused as well: 80\): .*999999 is out of vocabulary"
+        with pytest.raises(ScoringError, match=complaint) as caught:
+            await critic.predict_tokens(contexts)
         error = caught.value
         assert error.index == 37
-        assert error.values is not None
-        assert [at for at, value in enumerate(error.values) if value is None] == [37, 80]
-        good = [value for value in error.values if value is not None]
-        assert good == pytest.approx([known(text.encode()) for text in contexts if text != "🦜"], abs=1e-6)
-        # Two halves for each of 7 levels, for two contexts, and the two requests before.
+        expected = [None if at in (37, 80) else known(tokens) for at, tokens in enumerate(contexts)]
+        assert error.values == pytest.approx(expected, abs=1e-6)
+        # The two requests before, the batch, and two halves on each of 7 levels for each of the two.
         assert len(server.requests) <= 3 + 2 * 14
         await critic.aclose()
 
 
-async def test_an_id_outside_the_vocabulary_is_named(token_server: Server) -> None:
-    critic = critic_of(token_server)
-    with pytest.raises(ScoringError, match=r"refused context 2: .*999999 is out of vocabulary") as caught:
-        await critic.predict_tokens([(1,), (2,), (3, 999_999), (4,)])
-    assert caught.value.index == 2
-    assert caught.value.values == pytest.approx((-3.0, -2.9, None, -2.7), abs=1e-6)
-    await critic.aclose()
-
-
-async def test_when_everything_is_refused_it_ends_soon() -> None:
-    with pooling(nan_tokens=frozenset({0xF0})) as server:
-        critic = critic_of(server)
-        with pytest.raises(ScoringError) as caught:
-            await critic.predict(["🦜"] * 2000)
-        assert caught.value.values == (None,) * 2000
-        assert len(server.requests) < 60
+@pytest.mark.parametrize(("reduce", "bad"), [("last", [2]), ("first", [0]), ("mean", [0, 1, 2])])
+async def test_a_value_that_is_nan_fails_its_context_alone(reduce: str, bad: list[int]) -> None:
+    with pooling(nan_tokens=frozenset({66})) as server:
+        critic = critic_of(server, reduce=reduce)
+        contexts = ["BAA", "ABA", "AAB", "AAA"]
+        with pytest.raises(ScoringError, match=f"context {bad[0]} is nan") as caught:
+            await critic.predict(contexts)
+        assert caught.value.index == bad[0]
+        assert caught.value.values == pytest.approx([None if at in bad else -2.9 for at in range(4)], abs=1e-6)
+        assert [request.path for request in server.requests].count("/pooling") == 2
         await critic.aclose()
+
+
+async def test_when_everything_is_refused_it_ends_soon(token_server: Server) -> None:
+    token_server.requests.clear()
+    critic = critic_of(token_server)
+    with pytest.raises(ScoringError) as caught:
+        await critic.predict_tokens([(999_999,)] * 2000)
+    assert caught.value.values == (None,) * 2000
+    assert len(token_server.requests) < 60
+    await critic.aclose()
 
 
 async def test_contexts_that_were_cut_are_counted(token_server: Server, caplog: pytest.LogCaptureFixture) -> None:

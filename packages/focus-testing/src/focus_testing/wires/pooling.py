@@ -40,7 +40,7 @@ class PoolingWire(Wire):
     task: Literal["classify", "token_classify"] = "classify"
     """What the server was started for; a real one needs ``--pooler-config`` for "token_classify"."""
     nan_tokens: frozenset[int] = frozenset()
-    """Tokens whose value is NaN, which fails the whole request as on a real server."""
+    """Tokens whose value is NaN. As on a real server it fails the whole request, unless base64 is asked for."""
 
     def routes(self) -> Mapping[tuple[str, str], Handler]:
         """Method and path to handler: /pooling, and what every vLLM server has."""
@@ -72,7 +72,7 @@ class PoolingWire(Wire):
         activate = fields.boolean("use_activation", True)
         encoded = fields.text("encoding_format") == "base64"
         values = [self._values(ids, activate) for ids in sequences]
-        if any(not np.isfinite(one).all() for one in values):
+        if not encoded and any(not np.isfinite(one).all() for one in values):
             refuse("Out of range float values are not JSON compliant")
         count = sum(map(len, sequences))
         return Reply(
