@@ -7,6 +7,7 @@ recorded from the same weights by the SDK alone.
 from __future__ import annotations
 
 import asyncio
+import gc
 import pickle
 import time
 import warnings
@@ -45,10 +46,12 @@ def server() -> Iterator[Server]:
 
 @contextmanager
 def connected(url: str) -> Iterator[tinker.SamplingClient]:
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         patch.setenv("TINKER_TELEMETRY", "0")  # which a closing client would go on to offer to a killed server
+        warnings.simplefilter("ignore", ResourceWarning)  # the SDK drops the connection of its first request
         service = tinker.ServiceClient(base_url=url, api_key=server_of.API_KEY)
         client = service.create_sampling_client(base_model=server_of.BASE_MODEL).result(timeout=60)
+        gc.collect()
     yield client
     disconnect(client)
 

@@ -74,7 +74,7 @@ class TinkerPolicy(Policy[Any]):
 
         Raises:
             AuthenticationError: Wrong key.
-            ServerUnavailableError: No answer within 10 s, or no sample within 2 minutes.
+            ServerUnavailableError: No answer within 10 s, or not every sample within 3 minutes.
             BackendError: The service refuses to sample, or its replies cannot be read.
 
         Warns:
@@ -94,7 +94,7 @@ class TinkerPolicy(Policy[Any]):
             prompt: Ids that leave the model a choice; a short user message by default.
 
         Raises:
-            ServerUnavailableError: No answer within 10 s, or no sample within 2 minutes.
+            ServerUnavailableError: No answer within 10 s, or not every sample within 3 minutes.
             BackendError: The service cannot be asked.
         """
         return run_sync(self.aprobe(prompt))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Prober"]
 
-_PATIENCE = 120.0
+_PATIENCE = 180.0
 """Seconds for all of the probe's samples once the service is known to live: it may still load or compile."""
 _IMPATIENCE = 9.0
 """The same where only the samples themselves can tell whether anybody is there."""
