@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from focus.backends import Policy, SamplingParams, VLLMPolicy
+import httpx
+
+from focus.backends import Policy, SamplingParams, SGLangPolicy, SlimePolicy, VLLMPolicy
 from focus_testing.server import WireName
 from support.formats import byte_format
 
@@ -22,6 +26,8 @@ class Column:
     """Where the policy's generations arrive."""
     make: Callable[[str, float], Policy[Any]]
     """URL and deadline in seconds to a policy."""
+    resends: bool = True
+    """Whether the policy sends again what was refused; else its transport's owner does."""
 
 
 def vllm(url: str, timeout: float) -> Policy[Any]:
@@ -35,6 +41,31 @@ def vllm(url: str, timeout: float) -> Policy[Any]:
     )
 
 
+def sglang(url: str, timeout: float) -> Policy[Any]:
+    return SGLangPolicy(
+        model="focus", format=byte_format(), base_url=url, api_key="EMPTY", default_params=PARAMS, timeout=timeout
+    )
+
+
+def slime(url: str, timeout: float) -> Policy[Any]:
+    async def post(url: str, payload: dict[str, Any], headers: Mapping[str, str]) -> Any:
+        # One try of Slime's transport: the errors of an HTTP client, and text where there is no JSON.
+        async with asyncio.timeout(timeout), httpx.AsyncClient(timeout=None, trust_env=False) as client:
+            response = await client.post(url, json=payload, headers=headers)
+        response.raise_for_status()
+        try:
+            return response.json()
+        except json.JSONDecodeError:
+            return response.text
+
+    headers = {"Authorization": "Bearer EMPTY"}
+    return SlimePolicy(
+        post, f"{url}/generate", model="focus", format=byte_format(), default_params=PARAMS, headers=headers
+    )
+
+
 COLUMNS: dict[str, Column] = {
     "vllm": Column("vllm", "/v1/completions", vllm),
+    "sglang": Column("sglang", "/generate", sglang),
+    "slime": Column("sglang", "/generate", slime, resends=False),
 }

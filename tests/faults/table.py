@@ -34,6 +34,7 @@ FAULTS: dict[str, Fault] = {
     "filler": Fault("filler"),
     "missing ids": Fault("missing_ids"),
     "wrong prompt": Fault("wrong_prompt"),
+    "log-probabilities of other ids": Fault("wrong_ids"),
     "no log-probabilities": Fault("missing_logprobs"),
     "fewer log-probabilities": Fault("fewer_logprobs"),
     "no choice": Fault("no_choice"),
@@ -92,4 +93,14 @@ _TOKENS: dict[str, Outcome] = {
 
 OUTCOMES: dict[str, dict[str, Outcome]] = {
     "vllm": {**_HTTP, **_TOKENS, "no choice": ProtocolError, "two choices": ProtocolError},
+    "sglang": {**_HTTP, **_TOKENS, "log-probabilities of other ids": "inexact"},
+    "slime": {
+        **_HTTP,
+        **_TOKENS,
+        "log-probabilities of other ids": "inexact",
+        "NaN": "inexact",  # Slime's JSON parser reads it as a number
+        "429 once": RateLimitError,
+        "429 once, Retry-After": RateLimitError,
+        "503 once": ServerUnavailableError,
+    },
 }

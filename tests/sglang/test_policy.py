@@ -6,7 +6,7 @@ import asyncio
 import math
 import pickle
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import pytest
@@ -23,6 +23,7 @@ from focus.errors import (
 from focus_testing import ByteTokenizer, Engine, ScriptModel, serve
 from focus_testing.server import Server
 from support.formats import byte_format
+from support.waiting import until
 
 TOKENIZER = ByteTokenizer()
 ASK, HEADS, TAILS = TOKENIZER.encode("?")[0], TOKENIZER.encode("h")[0], TOKENIZER.encode("t")[0]
@@ -290,14 +291,6 @@ def test_startup_check_without_a_server() -> None:
     with pytest.raises(ServerUnavailableError):
         policy.startup_check()
     policy.close()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail("it never came")
 
 
 @pytest.mark.anyio

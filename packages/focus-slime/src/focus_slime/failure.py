@@ -9,6 +9,7 @@ from focus_sglang import wire
 from focus_types import (
     AuthenticationError,
     BackendError,
+    ProtocolError,
     RateLimitError,
     RequestTimeoutError,
     ServerUnavailableError,
@@ -48,5 +49,7 @@ def _class_of(status: int, body: str) -> type[BackendError]:
             return RateLimitError
         case _ if status >= 500 or "model_not_found" in body:  # a router without workers
             return ServerUnavailableError
+        case _ if status < 400:
+            return ProtocolError
         case _:
             return wire.refine(status, body, body.encode()) or BackendError
