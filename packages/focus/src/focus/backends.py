@@ -68,4 +68,5 @@ if not TYPE_CHECKING:
         "VLLMPolicy": "focus_vllm",
     }
     __getattr__, __dir__ = lazy_attributes(__name__, __all__, _SOURCES)
-    __all__ = installed(__all__, _SOURCES)
+    # focus_critic is always there; its client needs more.
+    __all__ = installed(__all__, {**_SOURCES, "VLLMCritic": "focus_http"})
