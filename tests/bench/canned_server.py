@@ -1,6 +1,6 @@
-"""A loopback server that answers every POST after 50 ms with one canned 512-token completion.
+"""A loopback server that answers every POST after 50 ms with one canned 512-token reply.
 
-usage: python canned_server.py PORT
+usage: python canned_server.py PORT [completion|chat]
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from typing import Any
 
 __all__ = ["PROMPT", "TOKENS"]
 
@@ -16,7 +17,7 @@ TOKENS = list(range(1000, 1512))
 _DELAY = 0.05
 
 
-def _reply() -> bytes:
+def _completion() -> bytes:
     choice = {
         "index": 0,
         "text": "word " * len(TOKENS),
@@ -31,13 +32,27 @@ def _reply() -> bytes:
             "text_offset": list(range(len(TOKENS))),
         },
     }
-    body = json.dumps({"id": "x", "object": "text_completion", "model": "m", "choices": [choice], "usage": {}}).encode()
+    return _http({"id": "x", "object": "text_completion", "model": "m", "choices": [choice], "usage": {}})
+
+
+def _chat() -> bytes:
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}
+    message = {"role": "assistant", "content": "word " * len(TOKENS), "refusal": None, "tool_calls": [call]}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "tool_calls"}
+    usage = {"prompt_tokens": 4000, "completion_tokens": len(TOKENS), "total_tokens": 4000 + len(TOKENS)}
+    reply = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+    return _http(reply)
+
+
+def _http(reply: dict[str, Any]) -> bytes:
+    body = json.dumps(reply).encode()
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
     return head + body
 
 
 class _Canned(asyncio.Protocol):
-    reply = _reply()
+    def __init__(self, reply: bytes) -> None:
+        self.reply = reply
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -56,10 +71,10 @@ class _Canned(asyncio.Protocol):
             asyncio.get_running_loop().call_later(_DELAY, self.transport.write, self.reply)
 
 
-async def _serve(port: int) -> None:
-    server = await asyncio.get_running_loop().create_server(_Canned, "127.0.0.1", port, backlog=4096)
+async def _serve(port: int, reply: bytes) -> None:
+    server = await asyncio.get_running_loop().create_server(lambda: _Canned(reply), "127.0.0.1", port, backlog=4096)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(int(sys.argv[1])))
+    asyncio.run(_serve(int(sys.argv[1]), _chat() if sys.argv[2:] == ["chat"] else _completion()))
