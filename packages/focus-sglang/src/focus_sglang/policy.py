@@ -96,11 +96,11 @@ class SGLangPolicy(Policy[Any]):
         Raises:
             BackendError: The server cannot be asked, or has another vocabulary.
         """
-        return self._learn(drive(self._client, self._probe_steps(prompt), timeout=self._probe_timeout))
+        return self._channel.learn(drive(self._client, self._probe_steps(prompt), timeout=self._probe_timeout))
 
     async def aprobe(self, prompt: Sequence[TokenId] | None = None) -> ServerReport:
         """`probe` for async code."""
-        return self._learn(await adrive(self._client, self._probe_steps(prompt), timeout=self._probe_timeout))
+        return self._channel.learn(await adrive(self._client, self._probe_steps(prompt), timeout=self._probe_timeout))
 
     def generate(self, prompt: PreparedPrompt, sampling_params: SamplingParams | None = None) -> GenerateResult:
         """Generate one reply to a prepared prompt; see `agenerate_tokens`."""
@@ -154,7 +154,3 @@ class SGLangPolicy(Policy[Any]):
         ids = self.prepare([{"role": "user", "content": "Hello"}]).tokens if prompt is None else tuple(prompt)
         url = self._client.base_url
         return probe_server(ids, self._format.codec, self._channel, url=url, expected=self.served_model)
-
-    def _learn(self, report: ServerReport) -> ServerReport:
-        self._channel.learn(report)
-        return report

@@ -122,8 +122,7 @@ class SlimePolicy(Policy[Any]):
                     body = replies.send(reply)
         except StopIteration as stop:
             report: ServerReport = stop.value
-            self._channel.learn(report)
-            return report
+            return self._channel.learn(report)
 
     async def agenerate_tokens(  # pyright: ignore[reportIncompatibleMethodOverride] - the documented parameter name
         self, prefix_tokens: Sequence[TokenId], sampling_params: SamplingParams | None = None
