@@ -141,11 +141,12 @@ class JsonClient:
         self._open = _Open()
 
     def _call(self, method: str, path: str, body: bytes | None, timeout: float | None, retry: bool | None) -> HttpReply:
-        pool = self._here().pool_for(self._endpoint)
+        # Before the clock starts: the first use imports the HTTP library.
+        self._here().pool_for(self._endpoint)
         call = self._new_call(method, path, body, timeout)
 
         def attempt() -> HttpReply | Failure:
-            return self._judge(call, pool.send(call))
+            return self._judge(call, self._here().pool_for(self._endpoint).send(call))
 
         outcome = attempt()
         if isinstance(outcome, Failure) and outcome.never_started and (self._retry if retry is None else retry):
@@ -155,7 +156,6 @@ class JsonClient:
     async def _acall(
         self, method: str, path: str, body: bytes | None, timeout: float | None, retry: bool | None
     ) -> HttpReply:
-        # Before the clock starts: the first use imports the HTTP library.
         await self._here().session_for(self._endpoint)
         call = self._new_call(method, path, body, timeout)
 
@@ -210,7 +210,7 @@ class _Open:
         if session is None or session.closed:
             from focus_http.aio import LoopSession
 
-            for old in [one for one in self.sessions if one.is_closed()]:
+            for old in [one for one in list(self.sessions) if one.is_closed()]:
                 self.sessions.pop(old, None)
             session = self.sessions[loop] = LoopSession(endpoint)
             await session.open()
