@@ -12,6 +12,7 @@ HEAVY = (
     "tinker",
     "transformers",
     "tokenizers",
+    "httpcore",
     "httpx",
     "httpx2",
     "aiohttp",
@@ -48,8 +49,8 @@ def test_nothing_heavy_is_loaded(statement: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "allowed"),
     [
-        ("from focus.backends import VLLMPolicy", {"msgspec", "aiohttp", "httpx"}),
-        ("from focus.backends import SGLangPolicy", {"msgspec", "aiohttp", "httpx"}),
+        ("from focus.backends import VLLMPolicy", {"msgspec", "aiohttp", "httpcore"}),
+        ("from focus.backends import SGLangPolicy", {"msgspec", "aiohttp", "httpcore"}),
         ("from focus.backends import OpenAIChatPolicy, OpenAIResponsesPolicy", {"msgspec"}),
         ("from focus.backends import TinkerPolicy", set[str]()),
         ("from focus.generation._openai_shared import NativePolicy", {"msgspec"}),
