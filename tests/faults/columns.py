@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
 
-from focus.backends import Policy, SamplingParams, SGLangPolicy, SlimePolicy, VLLMPolicy
+from focus.backends import (
+    OpenAIChatPolicy,
+    OpenAIResponsesPolicy,
+    Policy,
+    SamplingParams,
+    SGLangPolicy,
+    SlimePolicy,
+    VLLMPolicy,
+)
 from focus_testing.server import WireName
 from support.formats import byte_format
 
@@ -28,6 +36,8 @@ class Column:
     """URL and deadline in seconds to a policy."""
     resends: bool = True
     """Whether the policy sends again what was refused; else its transport's owner does."""
+    native: bool = False
+    """A chat API: nothing is exact, log-probabilities have no ids to stand beside, and the deadlines are fixed."""
 
 
 def vllm(url: str, timeout: float) -> Policy[Any]:
@@ -64,8 +74,19 @@ def slime(url: str, timeout: float) -> Policy[Any]:
     )
 
 
+def openai_chat(url: str, timeout: float) -> Policy[Any]:
+    return OpenAIChatPolicy(model="focus", base_url=f"{url}/v1", api_key="EMPTY", default_params=PARAMS)
+
+
+def openai_responses(url: str, timeout: float) -> Policy[Any]:
+    params = replace(PARAMS, seed=None)
+    return OpenAIResponsesPolicy(model="focus", base_url=f"{url}/v1", api_key="EMPTY", default_params=params)
+
+
 COLUMNS: dict[str, Column] = {
     "vllm": Column("vllm", "/v1/completions", vllm),
     "sglang": Column("sglang", "/generate", sglang),
     "slime": Column("sglang", "/generate", slime, resends=False),
+    "openai chat": Column("openai", "/v1/chat/completions", openai_chat, native=True),
+    "openai responses": Column("openai", "/v1/responses", openai_responses, native=True),
 }

@@ -39,6 +39,10 @@ FAULTS: dict[str, Fault] = {
     "fewer log-probabilities": Fault("fewer_logprobs"),
     "no choice": Fault("no_choice"),
     "two choices": Fault("two_choices"),
+    "no result": Fault("no_result"),
+    "error with 200": Fault("error_body"),
+    "failed with 200": Fault("failed"),
+    "filtered": Fault("filtered"),
     "abort": Fault("abort"),
     "400": Fault("status", status=400),
     "401": Fault("status", status=401),
@@ -90,6 +94,16 @@ _TOKENS: dict[str, Outcome] = {
     "fewer log-probabilities": "inexact",
     "abort": "abort",
 }
+# A chat API gives no token ids, so the best of its results is not exact.
+_CHAT: dict[str, Outcome] = {
+    **{fault: "inexact" if outcome == "exact" else outcome for fault, outcome in _HTTP.items()},
+    "filler": "inexact",
+    "no log-probabilities": "inexact",
+    "no result": ProtocolError,
+    "error with 200": ServerUnavailableError,
+    "failed with 200": ServerUnavailableError,
+    "filtered": "inexact",
+}
 
 OUTCOMES: dict[str, dict[str, Outcome]] = {
     "vllm": {**_HTTP, **_TOKENS, "no choice": ProtocolError, "two choices": ProtocolError},
@@ -103,4 +117,6 @@ OUTCOMES: dict[str, dict[str, Outcome]] = {
         "429 once, Retry-After": RateLimitError,
         "503 once": ServerUnavailableError,
     },
+    "openai chat": {**_CHAT, "no choice": ProtocolError, "two choices": ProtocolError, "abort": "abort"},
+    "openai responses": {**_CHAT, "abort": BackendError},  # a cancelled response holds nothing to carry on from
 }

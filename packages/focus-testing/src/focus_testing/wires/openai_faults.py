@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
@@ -155,6 +156,7 @@ SPOILERS: Mapping[str, Callable[[Any], Any]] = {
     "failed": _replaced({"choices": None, "error": _FAILED}, {"status": "failed", "error": _FAILED, "output": []}),
     "wrong_types": _spoiler(lambda choice: choice.update(message="text"), lambda body: body.update(output=["text"])),
     "missing_logprobs": _spoiler(lambda choice: choice.update(logprobs=None), _no_logprobs),
+    "nan": _logprobs(lambda tokens: tokens[0].update(logprob=math.nan)),
     "filler": _logprobs(lambda tokens: tokens[0].update(logprob=-9999.0)),
     "no_choice": _choices(0),
     "two_choices": _choices(2),
