@@ -20,7 +20,7 @@ from focus.errors import (
     LogprobWarning,
     ServerUnavailableError,
 )
-from focus_testing import ByteTokenizer, Engine, ScriptModel, serve
+from focus_testing import ByteTokenizer, Engine, Fault, ScriptModel, serve
 from focus_testing.server import Server
 from support.formats import byte_format
 from support.waiting import until
@@ -359,3 +359,11 @@ def test_close_leaves_nothing_open_and_the_policy_usable(policy: SGLangPolicy, s
 def test_format_and_profile_together_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="not both"):
         SGLangPolicy(model="focus", base_url="http://localhost:1", format=byte_format(), profile="text")
+
+
+def test_a_gateway_that_lets_only_some_paths_through() -> None:
+    with serve(coin_engine(), wire="sglang", fault=Fault("status", path="/server_info", status=403)) as server:
+        policy = make(server)
+        report = policy.probe([ASK])
+        policy.close()
+    assert (report.version, report.context_length, report.logprob_mode) == (None, None, "tempered")
