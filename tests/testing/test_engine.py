@@ -165,6 +165,23 @@ def test_the_sampled_token_comes_first_among_the_top() -> None:
     assert [(one.token, round(one.logprob, 6)) for one in reply.top[0]] == [(TAILS, -1.386294), (HEADS, -0.287682)]
 
 
+def test_a_reply_that_ended_can_still_be_called_aborted() -> None:
+    run = Engine(COUNT, TOKENIZER).start(TOKENIZER.encode("go one two three four five"), GREEDY)
+    assert run.step() == 258
+    run.abort()
+    assert (run.result().finish_reason, run.result().matched_stop, run.result().tokens) == ("abort", None, (258,))
+
+
+def test_a_tokenizer_without_end_token_is_refused() -> None:
+    class Endless(ByteTokenizer):
+        eos_token_id = None  # type: ignore[assignment] # as base models have it
+
+    with pytest.raises(InvalidRequestError, match="Endless has no end token"):
+        Engine(COIN, Endless()).generate(FLIP, ONE)
+    with pytest.raises(InvalidRequestError, match="Endless has no end token"):
+        ScriptModel.texts({"a": "b"}, Endless())
+
+
 def test_bad_requests_are_refused() -> None:
     engine = Engine(COIN, TOKENIZER)
     for tokens in ([], [265], [-1], [True]):

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from focus_testing.models.base import LanguageModel, Logits
+from focus_testing.models.base import LanguageModel, Logits, end_token
 from focus_testing.sampling import Distribution, ReportedMode, penalised, sampling_distribution
 from focus_types import ContextLengthError, HFTokenizer, SamplingParams
 from focus_types.sampling import validate_params
@@ -134,7 +134,7 @@ class Engine:
             )
         seed = self._random.getrandbits(64) if params.seed is None else params.seed
         limit = room if params.max_tokens is None else min(params.max_tokens, room)
-        stops = frozenset((self.tokenizer.eos_token_id, *stop_token_ids))
+        stops = frozenset((end_token(self.tokenizer), *stop_token_ids))
         return Run(self, ids, replace(params, max_tokens=limit), stops, seed, penalise_prompt)
 
     def distribution(self, context: Sequence[int], params: SamplingParams, seen: frozenset[int]) -> Distribution:
@@ -214,7 +214,7 @@ class Run:
 
     def abort(self) -> None:
         """End the reply here, with what there is."""
-        self._finish = "abort"
+        self._finish, self._matched = "abort", None
 
     def result(self) -> Generation:
         """The reply so far."""
@@ -222,7 +222,7 @@ class Run:
         shown = tokens[:-1] if isinstance(self._matched, int) else tokens
         text = self._decode(shown)
         if isinstance(self._matched, str):
-            text = text[: text.find(self._matched)]
+            text = text.partition(self._matched)[0]
         return Generation(
             tokens=tokens,
             text=text,

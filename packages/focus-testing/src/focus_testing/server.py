@@ -99,7 +99,7 @@ class Server:
         return Connection(self._handle, self._connections)
 
     async def _handle(self, request: HttpRequest, connection: Connection) -> None:
-        exchange = Exchange(request.method, request.path, request.headers, _decoded(request.body), connection.peer)
+        exchange = Exchange(request.method, request.path, request.headers, request.body, connection.peer)
         exchange.fault = self._plan.next(request.method, request.path)
         self.requests.append(exchange)
         try:
@@ -142,7 +142,7 @@ class Server:
         kind = exchange.fault_kind
         body, status, media_type = reply.body, reply.status, reply.media_type
         spoil = self.wire.spoilers().get(kind or "")
-        if spoil is not None and status == 200:
+        if spoil is not None and status == 200 and isinstance(body, dict):
             body = spoil(body)
         if kind == "list":
             body = [body]
@@ -168,13 +168,6 @@ class Server:
             connection.close()
         else:
             connection.reply(status, headers, data)
-
-
-def _decoded(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except ValueError:
-        return body
 
 
 @contextmanager

@@ -8,7 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LanguageModel", "Logits", "freeze"]
+from focus_types import HFTokenizer, InvalidRequestError
+
+__all__ = ["LanguageModel", "Logits", "end_token", "freeze"]
 
 type Logits = NDArray[np.float64]
 """One value per id of the vocabulary."""
@@ -35,3 +37,15 @@ def freeze(logits: Logits) -> Logits:
     """The array itself, made read-only because it is shared from here on."""
     logits.flags.writeable = False
     return logits
+
+
+def end_token(tokenizer: HFTokenizer) -> int:
+    """The id that ends a reply.
+
+    Raises:
+        InvalidRequestError: The tokenizer has none.
+    """
+    token = tokenizer.eos_token_id
+    if not isinstance(token, int):
+        raise InvalidRequestError(f"{type(tokenizer).__name__} has no end token (eos_token_id is {token!r})")
+    return token

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from focus_testing.models.base import Logits, freeze
+from focus_testing.models.base import Logits, end_token, freeze
 from focus_types import HFTokenizer, InvalidRequestError
 
 __all__ = ["NGramModel"]
@@ -55,7 +55,7 @@ class NGramModel:
         self._probabilities: dict[tuple[int, ...], Logits] = {}
         self._logits: dict[tuple[int, ...], Logits] = {}
         for one in [text] if isinstance(text, str) else text:
-            ids = [*tokenizer.encode(one, add_special_tokens=False), tokenizer.eos_token_id]
+            ids = [*tokenizer.encode(one, add_special_tokens=False), end_token(tokenizer)]
             for i, token in enumerate(ids):
                 for n in range(min(order, i + 1)):
                     self._counts[tuple(ids[i - n : i])][token] += 1

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from focus_testing.models.base import Logits, freeze
+from focus_testing.models.base import Logits, end_token, freeze
 from focus_types import HFTokenizer, InvalidRequestError
 
 __all__ = ["ScriptModel"]
@@ -158,7 +158,7 @@ class ScriptModel:
 
         Where no rule applies the model ends its reply.
         """
-        model = cls({}, vocab_size=vocab_size or len(tokenizer), default=tokenizer.eos_token_id, floor=floor)
+        model = cls({}, vocab_size=vocab_size or len(tokenizer), default=end_token(tokenizer), floor=floor)
         for suffix, value in rules.items():
             ids = tokenizer.encode(suffix, add_special_tokens=False)
             turns = [value] if isinstance(value, str | Mapping) else value
@@ -183,10 +183,10 @@ class ScriptModel:
             vocab_size: As above; the tokenizer's length by default.
             floor: As above.
         """
-        end = str(tokenizer.decode([tokenizer.eos_token_id]))
+        end = str(tokenizer.decode([end_token(tokenizer)]))
         turns = [_encoded(_ended(reply, end), tokenizer) for reply in replies]
         openings = {_opening(tokenizer): None, _opening(tokenizer, enable_thinking=False): None}
-        model = cls({}, vocab_size=vocab_size or len(tokenizer), default=tokenizer.eos_token_id, floor=floor)
+        model = cls({}, vocab_size=vocab_size or len(tokenizer), default=end_token(tokenizer), floor=floor)
         marker = min(openings, key=len)
         for opening in openings:
             model._add_rule(opening, marker, turns)

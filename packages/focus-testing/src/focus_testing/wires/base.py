@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,8 +24,8 @@ class Exchange:
     path: str
     headers: dict[str, str]
     """Names in lower case."""
-    body: Any
-    """The decoded JSON; bytes where there is none."""
+    data: bytes
+    """The body as it came."""
     client: tuple[str, int]
     """Host and port of the connection: equal ones mean one connection."""
     fault: Fault | None = None
@@ -33,6 +34,14 @@ class Exchange:
     """What was answered; None if nothing was."""
     disconnected: bool = False
     """The client closed the connection before it had the reply."""
+
+    @property
+    def body(self) -> Any:
+        """The decoded JSON; bytes where it is none."""
+        try:
+            return json.loads(self.data)
+        except ValueError:
+            return self.data
 
     @property
     def fault_kind(self) -> str | None:
