@@ -80,7 +80,7 @@ class VLLMCritic(Critic):
         reduction(reduce)
         check_timeout("http_timeout", http_timeout)
         check_timeout("timeout", timeout)
-        self.base_url = base_url.rstrip("/")
+        self.base_url: str = base_url.rstrip("/")
         self.model = model
         self.reduce = reduce
         self.timeout = timeout

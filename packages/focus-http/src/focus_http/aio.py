@@ -30,7 +30,7 @@ class LoopSession:
     """The session of one event loop; it closes with the loop, or when nobody holds it any more."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._endpoint = endpoint
         self._watch = Watch(endpoint.host, endpoint.port)
         self._session = aiohttp.ClientSession(

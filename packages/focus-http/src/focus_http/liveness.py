@@ -46,9 +46,9 @@ class Silent:
     __slots__ = ("refused", "scope", "since")
 
     def __init__(self, scope: asyncio.Timeout, since: float) -> None:
-        self.scope = scope
-        self.since = since
-        self.refused = False
+        self.scope: asyncio.Timeout = scope
+        self.since: float = since
+        self.refused: bool = False
         """Set when the watch ended the request."""
 
 

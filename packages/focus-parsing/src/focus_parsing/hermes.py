@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 from focus_parsing.action import ActionParser
@@ -12,7 +12,7 @@ from focus_parsing.blocks import Block
 from focus_parsing.json_text import encodable
 from focus_parsing.objects import Member, read_json
 from focus_parsing.turn import read_turn
-from focus_types import GenerateResult, TokenId, ToolCall, ToolTurn
+from focus_types import ActionKind, GenerateResult, TokenId, ToolCall, ToolTurn
 from focus_types.tokens import check_token_ids
 
 __all__ = ["HermesToolCallParser"]
@@ -34,7 +34,7 @@ class HermesToolCallParser(ActionParser[ToolTurn]):
     reasoning_open: tuple[TokenId, ...]
     """The ids at the end of a prompt that open a thought; empty: the text alone tells."""
 
-    action = "tool"
+    action: ActionKind | None = field(default="tool", init=False, repr=False, compare=False)
 
     def __init__(self, *, reasoning_open: Sequence[TokenId] = ()) -> None:
         object.__setattr__(self, "reasoning_open", check_token_ids(reasoning_open) if reasoning_open else ())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from focus_parsing.action import ActionParser
-from focus_types import GenerateResult, ToolCall, ToolTurn
+from focus_types import ActionKind, GenerateResult, ToolCall, ToolTurn
 
 __all__ = ["NativeToolCallParser"]
 
@@ -21,7 +21,7 @@ class NativeToolCallParser(ActionParser[ToolTurn]):
 
     trainable = False
     requires_native_channel = True
-    action = "tool"
+    action: ActionKind | None = field(default="tool", init=False, repr=False, compare=False)
 
     def parse(self, result: GenerateResult) -> ToolTurn:
         """Return the stripped text and the calls in order."""

@@ -14,7 +14,7 @@ from focus_parsing.json_text import string_json
 from focus_parsing.schema import Types, parameter_types
 from focus_parsing.turn import read_turn
 from focus_parsing.values import value_json
-from focus_types import GenerateResult, TokenId, ToolCall, ToolTurn
+from focus_types import ActionKind, GenerateResult, TokenId, ToolCall, ToolTurn
 from focus_types.tokens import check_token_ids
 
 __all__ = ["QwenXMLToolCallParser"]
@@ -44,7 +44,7 @@ class QwenXMLToolCallParser(ActionParser[ToolTurn]):
     """The ids at the end of a prompt that open a thought; empty: the text alone tells."""
     _types: dict[tuple[str, str], Types] = field(hash=False)
 
-    action = "tool"
+    action: ActionKind | None = field(default="tool", init=False, repr=False, compare=False)
 
     def __init__(self, *, reasoning_open: Sequence[TokenId] = (), tools: Sequence[Mapping[str, Any]] = ()) -> None:
         object.__setattr__(self, "reasoning_open", check_token_ids(reasoning_open) if reasoning_open else ())

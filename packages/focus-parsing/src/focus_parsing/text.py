@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from focus_parsing.action import ActionParser
-from focus_types import GenerateResult
+from focus_types import ActionKind, GenerateResult
 
 __all__ = ["TextActionParser"]
 
@@ -14,7 +14,7 @@ __all__ = ["TextActionParser"]
 class TextActionParser(ActionParser[str]):
     """Takes the completion text, stripped of white space at both ends and otherwise as it is."""
 
-    action = "text"
+    action: ActionKind | None = field(default="text", init=False, repr=False, compare=False)
 
     def parse(self, result: GenerateResult) -> str:
         """Return ``result.text.strip()``; markup and thoughts stay."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from focus_parsing.action import ActionParser
-from focus_types import GenerateResult, ParseError, TokenChunk
+from focus_types import ActionKind, GenerateResult, ParseError, TokenChunk
 
 __all__ = ["TokenChunkParser"]
 
@@ -14,7 +14,7 @@ __all__ = ["TokenChunkParser"]
 class TokenChunkParser(ActionParser[TokenChunk]):
     """Takes the generated ids, the stop token included and the prompt left out."""
 
-    action = "tokens"
+    action: ActionKind | None = field(default="tokens", init=False, repr=False, compare=False)
 
     def parse(self, result: GenerateResult) -> TokenChunk:
         """Return the segment.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from focus_testing.engine import Engine
 from focus_testing.models.script import ScriptModel
 from focus_testing.tokenizer import ByteTokenizer
 
 __all__ = ["DEMO_TOOLS", "demo_engine"]
 
-DEMO_TOOLS = [
+DEMO_TOOLS: list[dict[str, Any]] = [
     {
         "type": "function",
         "function": {

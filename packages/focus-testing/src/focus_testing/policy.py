@@ -46,7 +46,7 @@ class EmbeddedPolicy(Policy[Any]):
         profile: str | None = None,
         default_params: SamplingParams | None = None,
     ) -> None:
-        self.engine = demo_engine() if engine is None else engine
+        self.engine: Engine = demo_engine() if engine is None else engine
         if format is None:
             format = PolicyFormat.resolve(model, tokenizer=self.engine.tokenizer, profile=profile)
         else:

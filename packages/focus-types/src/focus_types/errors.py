@@ -133,7 +133,7 @@ class ScoringError(FocusError):
     ) -> None:
         super().__init__(message)
         self.index = index
-        self.values = None if values is None else tuple(values)
+        self.values: tuple[float | None, ...] | None = None if values is None else tuple(values)
 
 
 class LogprobWarning(UserWarning):

@@ -48,7 +48,7 @@ class NGramModel:
     ) -> None:
         if order < 1 or not smoothing > 0:
             raise InvalidRequestError(f"order must be >= 1 and smoothing > 0, got {order!r} and {smoothing!r}")
-        self.vocab_size = vocab_size or len(tokenizer)
+        self.vocab_size: int = vocab_size or len(tokenizer)
         self._order = order
         self._smoothing = smoothing
         self._counts: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)

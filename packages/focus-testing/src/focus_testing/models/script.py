@@ -116,7 +116,7 @@ class ScriptModel:
         default: int,
         floor: float = -40.0,
     ) -> None:
-        self.vocab_size = vocab_size
+        self.vocab_size: int = vocab_size
         self._floor = floor
         self._default = _Node()
         self._default.add([default], 1.0)
