@@ -32,8 +32,12 @@ class Block(NamedTuple):
     """Index past its last character, the end tag's if there is one."""
     next: int
     """Index of the first tag after it."""
-    body: str
-    """What stands between the tags."""
+    text: str
+    """The reply that it is in."""
+    begin: int
+    """Index of the body's first character."""
+    end: int
+    """Index past the body's last character."""
     complete: bool
     """False if the text ended before the body did."""
     objects: Sequence[dict[str, Member]] = ()
@@ -41,27 +45,31 @@ class Block(NamedTuple):
     functions: Sequence[Function] = ()
     """The XML functions that the body consists of, if it does."""
 
+    @property
+    def body(self) -> str:
+        """What stands between the tags."""
+        return self.text[self.begin : self.end]
+
 
 def block_at(tags: Tags, at: int) -> Block | None:
     """The block that the ``<tool_call>`` at this tag opens; None if the tag is only mentioned.
 
     An opening that is written several times is one opening.
     """
-    start = tags.starts[at]
+    text, start = tags.text, tags.starts[at]
     while tags.kinds[at + 1] == TOOL_CALL_OPEN and tags.adjoins(at):
         at += 1
     begin, at = tags.ends[at], at + 1
-    kind = tags.kinds[at]
-    rest = tags.text[begin : tags.starts[at]].lstrip()
+    kind, content = tags.kinds[at], tags.past_space(begin)
     complete = True
     objects: Sequence[dict[str, Member]] = ()
     functions: Sequence[Function] = ()
-    if kind == FUNCTION and not rest:
+    if kind == FUNCTION and content == tags.starts[at]:
         functions, at, complete = read_functions(tags, at, begin)
-    elif rest.startswith(("{", "[")):
-        objects, at = _read_json(tags, at, begin)
+    elif text.startswith(("{", "["), content):
+        objects, at = _read_json(tags, at, content)
         complete = bool(objects) or tags.kinds[at] != EOF
-    elif kind == EOF and _FUNCTION_TAG.startswith(tags.text[begin:].strip()):
+    elif kind == EOF and _FUNCTION_TAG.startswith(text[content : content + len(_FUNCTION_TAG)]):
         complete = False
     else:
         while tags.kinds[at] not in ENDS_BLOCK:
@@ -70,9 +78,9 @@ def block_at(tags: Tags, at: int) -> Block | None:
             return None
     cut = tags.starts[at]
     stop = tags.ends[at] if tags.kinds[at] == EOF else cut
-    body = tags.text[begin : cut if complete else stop]
+    end = cut if complete else stop
     at, stop = _past_ends(tags, at, stop)
-    return Block(start, stop, at, body, complete, objects, functions)
+    return Block(start, stop, at, text, begin, end, complete, objects, functions)
 
 
 def bare_function(tags: Tags, at: int) -> Block | None:
@@ -85,15 +93,16 @@ def bare_function(tags: Tags, at: int) -> Block | None:
     start, end = tags.starts[at], tags.ends[last]
     functions, _, _ = read_functions(tags, at, start, last + 1)
     after, stop = _past_ends(tags, last + 1, end)
-    return Block(start, stop, after, tags.text[start:end], True, (), functions)
+    return Block(start, stop, after, tags.text, start, end, True, (), functions)
 
 
 def _read_json(tags: Tags, at: int, begin: int) -> tuple[Sequence[dict[str, Member]], int]:
     """The objects of a JSON body and the tag at which it ends."""
     while tags.kinds[at] not in ENDS_BLOCK:
         at += 1
-    objects = read_objects(tags.text[begin : tags.starts[at]])
-    if not objects:  # the tag may stand in a string
+    body = tags.text[begin : tags.starts[at]]
+    objects = read_objects(body)
+    if not objects and '"' in body:  # the tag may stand in a string
         end = json_end(tags, at, begin)
         if end != at:
             at, objects = end, read_objects(tags.text[begin : tags.starts[end]])

@@ -48,8 +48,12 @@ def read_json(text: str) -> Any:
 
 
 def read_objects(text: str) -> Sequence[dict[str, Member]]:
-    """The objects of a text that is one or more JSON objects, or one list of them; none if it is not."""
-    text = text.strip()
+    """The objects of a text that is one or more JSON objects, or one list of them; none if it is not.
+
+    Args:
+        text: Without white space before it.
+    """
+    text = text.rstrip()
     try:
         if text.startswith("{") and text.endswith("}"):
             return _sequence(text)

@@ -38,6 +38,7 @@ _TAG = re.compile(
     r"<(?=[tfp/])(?:(tool_call>)|(/tool_call>)|(function=[^<>\n]*+>?)|(/function>)|(parameter=[^<>\n]*+>?)|(/parameter>)"
     r"|(think>)|(/think>))"
 )
+_SPACE = re.compile(r"\s*")
 _END_TAG = "</tool_call>"
 # What must follow an end tag in an XML value, white space apart, if it is to end the value.
 _FOLLOWS = {
@@ -61,7 +62,10 @@ class Tags:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        kinds, starts, ends = self.kinds, self.starts, self.ends = list[int](), list[int](), list[int]()
+        self.kinds: list[int] = []
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        kinds, starts, ends = self.kinds, self.starts, self.ends
         for match in _TAG.finditer(text):
             start, end = match.span()
             kinds.append(match.lastindex or EOF)
@@ -79,6 +83,11 @@ class Tags:
     def blank(self, start: int, end: int) -> bool:
         """Whether a stretch of the text is empty or white space."""
         return start == end or self.text[start:end].isspace()
+
+    def past_space(self, start: int) -> int:
+        """Index of the first character from ``start`` on that is not white space."""
+        space = _SPACE.match(self.text, start)
+        return space.end() if space else start
 
     def is_closed(self, at: int) -> bool:
         """Whether a function or parameter tag has its ``>``."""

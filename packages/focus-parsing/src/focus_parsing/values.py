@@ -27,8 +27,9 @@ def value_json(raw: str, types: Types) -> str:
         raw: What stands between the tags; one line end on each side is layout.
         types: The declared types; without any, only what templates write for a non-string is decoded.
     """
-    value = raw.removeprefix("\r\n") if raw.startswith("\r\n") else raw.removeprefix("\n")
-    value = value.removesuffix("\r\n") if value.endswith("\r\n") else value.removesuffix("\n")
+    start = 2 if raw.startswith("\r\n") else raw.startswith("\n")
+    end = len(raw) - (2 if raw.endswith("\r\n", start) else raw.endswith("\n", start))
+    value = raw[start:end]
     text = _untyped(value) if not types else _typed(value, types)
     return string_json(value) if text is None else encodable(text)
 
