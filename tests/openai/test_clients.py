@@ -201,3 +201,26 @@ def test_what_may_have_run_is_not_sent_again(kind: Policies) -> None:
                 policy.generate(policy.prepare([{"role": "user", "content": "Hi"}]))
             policy.close()
             assert len(server.requests) == 1
+
+
+OK = reply(200, b'{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}]}')
+
+
+def test_a_large_conversation() -> None:
+    with misbehaving(OK) as server:
+        policy = make(OpenAIChatPolicy, server.url)
+        assert policy.generate(policy.prepare([{"role": "user", "content": "x" * 3_000_000}])).text == "x"
+        policy.close()
+        (request,) = server.requests
+    assert len(request.body) > 3_000_000
+    assert request.headers["content-length"] == str(len(request.body))
+
+
+def test_the_environments_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    with misbehaving(OK) as server:
+        monkeypatch.setenv("HTTP_PROXY", server.url)
+        monkeypatch.setenv("NO_PROXY", "")
+        policy = make(OpenAIChatPolicy, "http://api.example")
+        assert policy.generate(policy.prepare([{"role": "user", "content": "Hi"}])).text == "x"
+        policy.close()
+        assert server.requests[0].path == "http://api.example/v1/chat/completions"

@@ -75,7 +75,7 @@ def test_responses_replay_every_item_in_order_with_its_reasoning() -> None:
     assert first["include"] == ["reasoning.encrypted_content"]
     assert first["reasoning"] == {"effort": "low"}
     assert first["instructions"] == "Be brief."
-    assert first["tools"] == [{"type": "function", "strict": False, **DEMO_TOOLS[0]["function"]}]  # type: ignore[dict-item] # a literal's value
+    assert first["tools"] == [{"type": "function", "strict": False, **DEMO_TOOLS[0]["function"]}]
     items = messages[1]["native_output"]
     assert [item["type"] for item in items] == ["reasoning", "message", "function_call"]
     assert second["input"] == [

@@ -27,6 +27,8 @@ __all__ = ["SdkClients"]
 _HOSTED = "https://api.openai.com/v1"
 # uvicorn closes idle connections after 5 s: below that, no request meets a connection that is being closed.
 _KEEPALIVE_S = 4.0
+# aiohttp warns about larger bytes, and takes the same bytes in pieces.
+_LARGEST_BYTES_BODY = 2**20
 # OpenAI's own error messages quote the ends of a refused key.
 _KEY_LIKE = re.compile(r"\bsk-[\w*-]{4,}")
 
@@ -176,9 +178,15 @@ class _LoopClient:
 
         from focus_http.aio import failure_of
 
+        body = call.body or b""
         call.attempts += 1
         try:
-            response = await self._sdk.post(f"/{path}", cast_to=httpx2.Response, content=call.body)
+            response = await self._sdk.post(
+                f"/{path}",
+                cast_to=httpx2.Response,
+                content=_pieces(body) if len(body) > _LARGEST_BYTES_BODY else body,
+                options={"headers": {"Content-Length": str(len(body))}},
+            )
         except openai.APIStatusError as error:
             response = error.response
         except (openai.APIConnectionError, aiohttp.ClientError) as error:
@@ -219,6 +227,11 @@ def _sdk_client(base_url: str, key: str) -> AsyncOpenAI:
             follow_redirects=False,
         ),
     )
+
+
+async def _pieces(body: bytes) -> AsyncGenerator[bytes]:
+    for start in range(0, len(body), _LARGEST_BYTES_BODY):
+        yield body[start : start + _LARGEST_BYTES_BODY]
 
 
 def _origin(error: Exception) -> aiohttp.ClientError | TimeoutError:
