@@ -43,8 +43,8 @@ class ChatTemplateCodec:
         self._tokenizer = tokenizer
         self._vocab_size = vocab_size
         self._stop_tokens = frozenset(stop_tokens)
-        self.template = ChatTemplate(tokenizer, variables or {})
-        self.tokenizer_length = len(tokenizer)
+        self.template: ChatTemplate = ChatTemplate(tokenizer, variables or {})
+        self.tokenizer_length: int = len(tokenizer)
         self._literal = LiteralText(tokenizer)
         self._tails = TailWriter(self.template, self._literal.control)
         self._all_stop_tokens: frozenset[TokenId] | None = None
@@ -102,7 +102,8 @@ class ChatTemplateCodec:
         shaped = self._shaped(messages)
         if not shaped:
             raise InvalidRequestError("there are no messages to render")
-        return self._literal.encode(self.template.render(shaped, self._shaped_tools(tools)))
+        plain = [self._literal.cut(tool) for tool in normalise_tools(tools)]
+        return self._literal.encode(self.template.render(shaped, plain))
 
     def extend(
         self, tokens: Sequence[TokenId], messages: Sequence[Message], tools: Sequence[dict[str, Any]] = ()
@@ -152,7 +153,7 @@ class ChatTemplateCodec:
             if tokens and tokens[-1] in self.stop_tokens:
                 raise NoTail("the reply is finished and nothing is new")
             return tokens
-        tail = self._tails.write(self._shaped(messages, "new message"), self._shaped_tools(tools))
+        tail = self._tails.write(self._shaped(messages, "new message"), normalise_tools(tools))
         ids = self._literal.encode(tail.close + tail.rest)
         close = self._literal.control[tail.close]
         if not ids or ids[0] != close:
@@ -162,6 +163,3 @@ class ChatTemplateCodec:
 
     def _shaped(self, messages: Sequence[Message], name: str = "message") -> list[Message]:
         return self._literal.protect(normalise_messages(messages, name))
-
-    def _shaped_tools(self, tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [self._literal.cut(tool) for tool in normalise_tools(tools)]

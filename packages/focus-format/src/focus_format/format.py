@@ -13,7 +13,7 @@ from focus_format.codec import ChatTemplateCodec
 from focus_format.profiles import parser_for, select_profile
 from focus_format.replies import reply_message
 from focus_format.resolve import codec_for
-from focus_format.snapshot import as_message, freeze, freeze_tools, same_messages, thaw
+from focus_format.snapshot import as_message, freeze, freeze_tools, join, starts_with, thaw
 from focus_parsing import ActionParser, OpensReasoning
 from focus_types import ChatCodec, GenerateResult, HFTokenizer, InvalidRequestError, Message, TokenId
 
@@ -67,7 +67,7 @@ class PolicyFormat[A]:
             new = messages[len(prompt._messages) + 1 :]
             tokens = self.codec.extend(sampled, new, prompt._tools)
             if tokens is not None:
-                snapshot = prompt._messages + freeze(messages[len(prompt._messages) :], len(prompt._messages))
+                snapshot = join(prompt._messages, freeze(messages[len(prompt._messages) :], len(prompt._messages)))
                 return PreparedPrompt(tokens, self, snapshot, prompt._tools, exact_continuation=True)
             refusal = _codec_refusal(self.codec, sampled, new, prompt._tools)
         return replace(self.prepare(messages, prompt._tools), refusal=refusal)
@@ -181,10 +181,10 @@ def _mismatch(prompt: PreparedPrompt, result: GenerateResult, messages: Sequence
         return "the reply's token ids are not exact"
     if not result.prefix_tokens:
         return "the reply does not say which ids it continues (prefix_tokens is empty)"
-    if tuple(result.prefix_tokens) != prompt.tokens:
+    if result.prefix_tokens is not prompt.tokens and tuple(result.prefix_tokens) != prompt.tokens:
         return "the reply answers other ids than this prompt's"
     count = len(prompt._messages)
-    if not same_messages(prompt._messages, messages):
+    if not starts_with(messages, prompt._messages):
         return "the earlier messages are not those of the prompt: they were edited or compacted"
     if len(messages) == count:
         return "the reply is not in the messages: call record_reply first"

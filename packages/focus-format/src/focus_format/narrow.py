@@ -10,7 +10,8 @@ __all__ = ["is_list", "is_mapping"]
 
 def is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
     """Whether this is a mapping; its keys are looked at where they are read."""
-    return isinstance(value, Mapping)
+    # Most are dicts, and the test for those is many times faster.
+    return isinstance(value, dict) or isinstance(value, Mapping)  # noqa: SIM101
 
 
 def is_list(value: Any) -> TypeGuard[Sequence[Any]]:

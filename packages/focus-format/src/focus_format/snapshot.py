@@ -9,28 +9,36 @@ from typing import Any
 from focus_format.narrow import is_list, is_mapping
 from focus_types import InvalidRequestError, Message
 
-__all__ = ["as_message", "freeze", "freeze_tools", "same_messages", "thaw"]
+__all__ = ["as_message", "freeze", "freeze_tools", "join", "starts_with", "thaw"]
 
 
-class _Frozen(dict[str, Any]):
-    """A detached copy: its class tells that it is ours already and may be shared between prompts."""
+class _Frozen(tuple[dict[str, Any], ...]):
+    """Detached copies: the class tells that they are ours and may be shared between prompts."""
+
+    __slots__ = ()
 
 
 def as_message(message: Any, where: str) -> Message:
     """A message as a dict: dicts as they are, other mappings and pydantic models converted.
 
+    Args:
+        message: The message.
+        where: What errors call it.
+
     Raises:
         InvalidRequestError: It is none of these.
     """
+    if isinstance(message, dict):
+        return message  # pyright: ignore[reportUnknownVariableType] - its keys are looked at where they are read
     dump = getattr(message, "model_dump", None)
     shaped: Any = dump(exclude_none=True) if callable(dump) else message
     if is_mapping(shaped):
-        return shaped if isinstance(shaped, dict) else dict(shaped)
+        return dict(shaped)
     raise InvalidRequestError(f"{where} must be a dict with a role and content, got {type(message).__name__}")
 
 
-def freeze(messages: Iterable[Any], start: int = 0) -> tuple[Message, ...]:
-    """Detached copies; what is a detached copy already comes back itself.
+def freeze(messages: Sequence[Any], start: int = 0) -> tuple[Message, ...]:
+    """Detached copies; what are detached copies already come back themselves.
 
     Args:
         messages: Dicts, other mappings or pydantic models.
@@ -39,10 +47,9 @@ def freeze(messages: Iterable[Any], start: int = 0) -> tuple[Message, ...]:
     Raises:
         InvalidRequestError: Not a message.
     """
-    return tuple(
-        message if isinstance(message, _Frozen) else _Frozen(thaw(as_message(message, f"message {index}")))
-        for index, message in enumerate(messages, start)
-    )
+    if isinstance(messages, _Frozen):
+        return messages
+    return _Frozen(thaw(as_message(message, f"message {at}")) for at, message in enumerate(messages, start))
 
 
 def freeze_tools(tools: Iterable[Any]) -> tuple[dict[str, Any], ...]:
@@ -51,12 +58,19 @@ def freeze_tools(tools: Iterable[Any]) -> tuple[dict[str, Any], ...]:
     Raises:
         InvalidRequestError: A tool is not a mapping.
     """
-    frozen: list[dict[str, Any]] = []
+    if isinstance(tools, _Frozen):
+        return tools
+    copies: list[dict[str, Any]] = []
     for index, tool in enumerate(tools):
         if not is_mapping(tool):
             raise InvalidRequestError(f"tool {index} must be a dict, got {type(tool).__name__}")
-        frozen.append(tool if isinstance(tool, _Frozen) else _Frozen(thaw(tool)))
-    return tuple(frozen)
+        copies.append(thaw(tool))
+    return _Frozen(copies)
+
+
+def join(first: tuple[Message, ...], second: tuple[Message, ...]) -> tuple[Message, ...]:
+    """One snapshot out of two, which share their messages with it."""
+    return _Frozen(first + second)
 
 
 def thaw(value: Any) -> Any:
@@ -71,11 +85,8 @@ def thaw(value: Any) -> Any:
     return value if isinstance(value, bool | int | float) else deepcopy(value)
 
 
-def same_messages(snapshot: Sequence[Message], messages: Sequence[Any]) -> bool:
+def starts_with(messages: Sequence[Any], snapshot: tuple[Message, ...]) -> bool:
     """Whether ``messages`` begin with what the snapshot holds."""
-    if len(messages) < len(snapshot):
-        return False
-    return all(
-        kept is given or kept == as_message(given, f"message {index}")
-        for index, (kept, given) in enumerate(zip(snapshot, messages, strict=False))
-    )
+    given = tuple(messages[: len(snapshot)])
+    # The first comparison is one call in C, and almost always enough.
+    return given == snapshot or snapshot == tuple(as_message(m, f"message {at}") for at, m in enumerate(given))

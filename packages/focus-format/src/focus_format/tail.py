@@ -17,11 +17,14 @@ from focus_types import InvalidRequestError, Message, TokenId
 
 __all__ = ["NoTail", "Tail", "TailWriter"]
 
+# Names that no message and no tool can hold by chance or by intent.
 _SENTINEL = f"r{uuid.uuid4().hex}"
 _OPENING: list[Message] = [{"role": "user", "content": "u"}]
 _REPLY: Message = {"role": "assistant", "content": _SENTINEL}
 _EARLIER: list[Message] = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
-_TOOL = "look_up"
+_TOOL = f"t{uuid.uuid4().hex}"
+# Trials are small; the bound matters to those who make new tools for every conversation.
+_MOST_TRIALS = 512
 _TOOLS: list[dict[str, Any]] = [
     {
         "type": "function",
@@ -58,7 +61,7 @@ class TailWriter:
     def __init__(self, template: ChatTemplate, control: Mapping[str, TokenId]) -> None:
         self._template = template
         self._control = control
-        self._verdicts: dict[tuple[tuple[str, ...], bool], str | None] = {}
+        self._trials: dict[tuple[tuple[str, ...], str], str | Sequence[dict[str, Any]]] = {}
 
     def write(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Tail:
         """The tail for new messages.
@@ -70,13 +73,15 @@ class TailWriter:
         roles = tuple(str(message["role"]) for message in messages)
         if "assistant" in roles:
             raise NoTail("an assistant message is among the new ones: only sampled replies continue exactly")
-        kind = (roles, bool(tools))
-        if kind not in self._verdicts:
-            self._verdicts[kind] = self._verdict(roles, bool(tools))
-        verdict = self._verdicts[kind]
-        if verdict is not None:
-            raise NoTail(verdict)
-        return self._tail([*_OPENING, _REPLY, *messages], tools)
+        kind = (roles, repr(tools))
+        if kind not in self._trials:
+            if len(self._trials) >= _MOST_TRIALS:
+                self._trials.clear()
+            self._trials[kind] = self._trial(roles, tools)
+        trial = self._trials[kind]
+        if isinstance(trial, str):
+            raise NoTail(trial)
+        return self._tail([*_OPENING, _REPLY, *messages], trial)
 
     def close(self) -> str | None:
         """The control token that the template closes a reply with, if it does."""
@@ -103,29 +108,36 @@ class TailWriter:
             raise NoTail("the template does not close a reply with a control token right after its text")
         return Tail(close, text[len(close) :])
 
-    def _verdict(self, roles: tuple[str, ...], with_tools: bool) -> str | None:
-        """Why tails for messages of these roles are not to be trusted, or None if they are."""
+    def _trial(self, roles: tuple[str, ...], tools: Sequence[dict[str, Any]]) -> str | Sequence[dict[str, Any]]:
+        """Why tails for messages of these roles are not to be trusted, or the tools to render them with.
+
+        As the tail is the same with other tools, the real ones need not be rendered each time.
+        """
         new = [_stand_in(role, index) for index, role in enumerate(roles)]
-        tools = _TOOLS if with_tools else []
+        conversation = [*_OPENING, _REPLY, *new]
         try:
-            tail = self._tail([*_OPENING, _REPLY, *new], tools)
-            if self._tail([*_EARLIER, *_OPENING, _REPLY, *new], tools) != tail:
+            tail = self._tail(conversation, tools)
+            if self._tail([*_EARLIER, *conversation], tools) != tail:
                 return "the template's tail depends on earlier messages"
-            if roles[0] == "tool" and self._after_calls(roles, new, tools) != tail:
+            if roles[0] == "tool" and self._after_calls(new, tools) != tail:
                 return "the template writes tool results depending on the calls that they answer"
+            if not tools:
+                return ()
+            fewest = () if self._renders(conversation) else _TOOLS
+            if self._tail(conversation, fewest) != tail:
+                return "the template writes the tools again behind the new messages"
         except NoTail as error:
             return str(error)
-        if with_tools and (_TOOL in tail.rest or self._without_tools(new) not in (tail, None)):
-            return "the template writes the tools again behind the new messages"
-        return None
+        return fewest
 
-    def _without_tools(self, new: Sequence[Message]) -> Tail | None:
+    def _renders(self, conversation: Sequence[Message]) -> bool:
         try:
-            return self._tail([*_OPENING, _REPLY, *new], ())
+            self._text(conversation, ())
         except NoTail:  # some templates need tools
-            return None
+            return False
+        return True
 
-    def _after_calls(self, roles: tuple[str, ...], new: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Tail:
+    def _after_calls(self, new: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Tail:
         """The tail after a reply that made calls, behind the sentinel in the last call's arguments."""
         calls: list[dict[str, Any]] = [
             {
