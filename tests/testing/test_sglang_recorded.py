@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from focus_testing import Engine, Fault, ScriptModel, demo_engine, serve
+from focus_testing import Engine, Fault, ScriptModel, Server, demo_engine, serve
 from support.raw_http import Answer, ask, post
 from support.table_tokenizer import TableTokenizer
 
@@ -171,41 +171,54 @@ def test_tempered_values_ignore_truncation_and_the_penalty_ignores_the_prompt() 
     assert meta["output_token_logprobs"] == [[pytest.approx(-0.189099, abs=1e-6), 6, None]]
 
 
-def slow_server(target: Any) -> tuple[threading.Thread, list[Any]]:
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(target()))
-    thread.start()
-    return thread, found
+class Running:
+    """A request that runs until it is aborted."""
+
+    def __init__(self, server: Server, body: dict[str, Any]) -> None:
+        self._server = server
+        self._found: list[Answer] = []
+        self._thread = threading.Thread(target=lambda: self._found.append(post(server.url, "/generate", body)))
+        self._thread.start()
+
+    def wait(self, tokens: int) -> None:
+        """Until so many tokens have been generated."""
+        deadline = time.monotonic() + 30
+        while sum(map(len, list(self._server.wire.running.values()))) < tokens:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def abort(self) -> dict[str, Any]:
+        """The meta_info of what there is."""
+        assert post(self._server.url, "/abort_request", {"rid": "r-1"}).status == 200
+        self._thread.join()
+        meta: dict[str, Any] = self._found[0].body["meta_info"]
+        return meta
+
+
+ENDLESS = Engine(ScriptModel({(11,): {(11,): 1.0}}, vocab_size=151936, default=11), TOKENIZER)
+LONG = {"rid": "r-1", "input_ids": [11], "sampling_params": {"max_new_tokens": 4000}, "return_logprob": True}
 
 
 def test_an_abort_ends_a_running_reply() -> None:
-    endless = ScriptModel({(11,): {(11,): 1.0}}, vocab_size=151936, default=11)
-    with serve(Engine(endless, TOKENIZER), wire="sglang", token_delay=0.01) as server:
-        body = {"rid": "r-1", "input_ids": [11], "sampling_params": {"max_new_tokens": 2000}, "return_logprob": True}
-        thread, found = slow_server(lambda: post(server.url, "/generate", body))
-        while "r-1" not in server.wire.running or len(server.wire.running["r-1"]) < 3:
-            time.sleep(0.01)
-        assert post(server.url, "/generate", body).body["error"]["message"].startswith("Duplicate request ID")
-        assert post(server.url, "/abort_request", {"rid": "r-1"}).status == 200
-        thread.join()
-        meta = found[0].body["meta_info"]
+    with serve(ENDLESS, wire="sglang", token_delay=0.01) as server:
+        running = Running(server, LONG)
+        running.wait(3)
+        assert post(server.url, "/generate", LONG).body["error"]["message"].startswith("Duplicate request ID")
+        meta = running.abort()
         assert meta["finish_reason"] == {"type": "abort", "message": "Aborted", "status_code": None, "err_type": None}
         assert len(meta["output_token_logprobs"]) == meta["completion_tokens"] >= 3
 
 
 def test_each_stretch_has_its_weight_version() -> None:
-    endless = ScriptModel({(11,): {(11,): 1.0}}, vocab_size=151936, default=11)
-    with serve(Engine(endless, TOKENIZER), wire="sglang", token_delay=0.01, weight_version="v1") as server:
-        body = {"rid": "r", "input_ids": [11], "sampling_params": {"max_new_tokens": 60}}
-        thread, found = slow_server(lambda: post(server.url, "/generate", body))
-        while "r" not in server.wire.running or len(server.wire.running["r"]) < 3:
-            time.sleep(0.01)
+    with serve(ENDLESS, wire="sglang", token_delay=0.01, weight_version="v1") as server:
+        running = Running(server, LONG)
+        running.wait(3)
         post(server.url, "/update_weight_version", {"new_version": "v2"})
-        thread.join()
-        meta = found[0].body["meta_info"]
+        running.wait(sum(map(len, list(server.wire.running.values()))) + 3)
+        meta = running.abort()
         first, second = meta["weight_versions"]
         assert (meta["weight_version"], first["version"], second["version"]) == ("v2", "v1", "v2")
-        assert (first["start"], first["end"], second["end"]) == (0, second["start"], 60)
+        assert (first["start"], first["end"], second["end"]) == (0, second["start"], meta["completion_tokens"])
 
 
 def test_faults_change_what_a_reply_says() -> None:
