@@ -103,6 +103,38 @@ def test_tool_dialogue_with_exact_continuation(policy: VLLMPolicy, server: Serve
     assert policy.is_exact(second)
 
 
+def cache_hits(server: Server) -> float:
+    """Prompt tokens that the server took from its prefix cache so far."""
+    with urllib.request.urlopen(server.url.removesuffix("/v1") + "/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("vllm:prefix_cache_hits_total"))
+
+
+def test_ten_turns_by_extend_hit_the_prefix_cache(policy: VLLMPolicy, server: Server) -> None:
+    filler = "The counter is kept in a ledger whose pages are numbered; report each change with its page. " * 12
+    messages: list[dict[str, Any]] = [{"role": "user", "content": filler}]
+    prompt = policy.prepare(messages, [ADD])
+    gained: list[float] = []
+    for turn in range(10):
+        before = cache_hits(server)
+        result = policy.generate(prompt)
+        gained.append(cache_hits(server) - before)
+        # The server echoes the ids it continued; an exact result is one where they are ours.
+        assert result.exact_generation
+        assert result.prefix_tokens is prompt.tokens
+        policy.record_reply(result, messages)
+        if policy.parse(result).tool_calls:
+            messages.append({"role": "tool", "tool_call_id": "", "content": f"page {turn}: " + filler})
+        else:
+            messages.append({"role": "user", "content": f"Turn {turn}. " + filler})
+        following = policy.extend(prompt, result, messages)
+        assert following.exact_continuation
+        assert following.tokens[: len(prompt.tokens) + len(result.tokens)] == prompt.tokens + result.tokens
+        prompt = following
+    assert gained == sorted(gained)
+    assert gained[-1] > gained[1] > 0
+
+
 def test_the_server_confirms_the_prompt_ids(policy: VLLMPolicy, server: Server) -> None:
     prompt = policy.prepare([{"role": "user", "content": "Ünïcödé 🦜 <b>"}], [ADD])
     body = {"model": "focus-script", "prompt": list(prompt.tokens), "max_tokens": 1, "return_token_ids": True}
