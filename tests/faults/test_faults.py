@@ -44,7 +44,7 @@ def test_fault(name: str, fault: str, mode: Literal["sync", "async"], monkeypatc
     column, outcome = COLUMNS[name], OUTCOMES[name][fault]
     timeout = 1.0 if fault in LASTING else 60.0
     if column.native:
-        monkeypatch.setattr("focus_openai.clients.READ_S", timeout)
+        monkeypatch.setattr("focus_openai.sdk.READ_S", timeout)
         monkeypatch.setattr("focus_http.retry._RETRY_S", timeout)
     with serve(wire=column.wire, fault=FAULTS[fault]) as server:
         if isinstance(outcome, str):

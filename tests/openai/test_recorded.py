@@ -24,7 +24,7 @@ from focus.errors import (
     ServerUnavailableError,
 )
 from focus.generation import NativeToolCall
-from focus_openai import clients
+from focus_openai import sdk
 from support.misbehaving import Act, drop, misbehaving, reply, silent
 
 type Policies = type[OpenAIChatPolicy] | type[OpenAIResponsesPolicy]
@@ -178,7 +178,7 @@ def test_rate_limit_is_waited_for(shared: Path) -> None:
 
 
 def test_read_timeout_is_not_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "READ_S", 0.3)
+    monkeypatch.setattr(sdk, "READ_S", 0.3)
     with pytest.raises(RequestTimeoutError, match="not sent again") as caught:
         ask(OpenAIChatPolicy, silent())
     assert isinstance(caught.value, TimeoutError)

@@ -61,3 +61,8 @@ def test_open_calls_are_allowed_while_editing_only(messages: list[dict[str, Any]
     check_tool_order(messages, finished=False)
     with pytest.raises(InvalidRequestError, match="message 1 has unanswered tool calls"):
         check_tool_order(messages, finished=True)
+
+
+def test_what_is_no_message_is_named() -> None:
+    with pytest.raises(InvalidRequestError, match="message 1 must be a dict"):
+        check_tool_order([{"role": "user", "content": ""}, "hi"], finished=False)  # type: ignore[list-item] # wrong on purpose

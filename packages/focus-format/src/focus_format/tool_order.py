@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from focus_format.snapshot import as_message
 from focus_types import InvalidRequestError, Message
 
 __all__ = ["check_tool_order"]
@@ -42,7 +43,8 @@ def check_tool_order(messages: Sequence[Message], *, finished: bool) -> None:
     """
     open_ids: list[str] = []
     opened_at = -1
-    for index, message in enumerate(messages):
+    for index, given in enumerate(messages):
+        message = as_message(given, f"message {index}")
         role: Any = message.get("role")
         if role not in _ROLES:
             raise InvalidRequestError(f"message {index}: role must be one of {', '.join(_ROLES)}, got {role!r}")

@@ -12,10 +12,11 @@ import msgspec
 
 from focus_format.narrow import is_list, is_mapping
 from focus_http import HttpReply, decode_json, encode_json
-from focus_openai.calls import CallIds, arguments_text, call_from, check_tools
+from focus_openai.calls import CallIds, call_from, check_tools
+from focus_openai.chat_messages import sent_messages
 from focus_openai.errors import body_error, protocol_error
 from focus_openai.result import ApiToken, NativeReply
-from focus_types import InvalidRequestError, Message, NativeToolCall, SamplingParams
+from focus_types import Message, NativeToolCall, SamplingParams
 
 __all__ = ["BACKEND", "decode_reply", "encode_request"]
 
@@ -47,7 +48,7 @@ def encode_request(
     system = [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
     body: dict[str, Any] = {
         "model": model,
-        "messages": system + [_message(message, index) for index, message in enumerate(messages)],
+        "messages": system + sent_messages(messages),
         "max_completion_tokens": sampling.max_tokens,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
@@ -58,35 +59,6 @@ def encode_request(
         "tools": list(tools) or None,
     }
     return encode_json({key: value for key, value in body.items() if value is not None})
-
-
-def _message(message: Message, index: int) -> Message:
-    if message["role"] == "assistant":
-        return _assistant(message, index)
-    content: Any = message.get("content")
-    if not isinstance(content, str | list):
-        raise InvalidRequestError(
-            f"message {index} ({message['role']}) must have text or a list of parts as content, got {content!r}"
-        )
-    return message
-
-
-def _assistant(message: Message, index: int) -> Message:
-    # ``native_output`` belongs to the Responses API; null fields come from servers that send back every field.
-    sent = {key: value for key, value in message.items() if value is not None and key != "native_output"}
-    calls = sent.pop("tool_calls", None)
-    if calls:
-        sent["tool_calls"] = [_sent_call(call, index) for call in calls]
-    sent.setdefault("content", None if calls or sent.get("refusal") else "")
-    return sent
-
-
-def _sent_call(call: Any, index: int) -> dict[str, Any]:
-    function: Any = call.get("function")
-    if not is_mapping(function):
-        raise InvalidRequestError(f"message {index}: every tool call needs a 'function' with a name and arguments")
-    sent = {**function, "arguments": arguments_text(function.get("arguments"))}
-    return {**call, "type": "function", "function": sent}
 
 
 class _Logprobs(msgspec.Struct):
