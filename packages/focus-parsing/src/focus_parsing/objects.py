@@ -126,8 +126,12 @@ def json_end(tags: Tags, at: int, begin: int) -> int:
             while position <= start and (quote := _QUOTE.match(text, position, start)):
                 body = _STRING_BODY.match(text, quote.end() + 1)
                 stop = body.end() if body else len(text)
-                closes = text.startswith('"', stop) and _GOES_ON.match(text, stop + 1)
-                position = stop + 1 if closes else stop
+                if text.startswith('"', stop) and _GOES_ON.match(text, stop + 1):
+                    position = stop + 1
+                elif stop > start:
+                    return at
+                else:
+                    position = stop
             if position <= start:
                 break
         at += 1
