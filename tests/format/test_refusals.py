@@ -127,6 +127,14 @@ def test_without_tools_a_template_that_moves_them_continues() -> None:
     assert ask(format, MORE)[2].exact_continuation is True
 
 
+def test_a_template_that_needs_tools_continues_with_them() -> None:
+    calls = "{% if m.tool_calls %}{{ m.tool_calls | tojson }}<|im_end|>{{ '\\n' }}{% else %}" + TURN + "{% endif %}"
+    format = format_of("{{ tools[0].function.name }}" + EACH.replace(TURN, calls))
+    _, messages, got = ask(format, TOOL_RESULT, tools=TOOLS)
+    assert got.exact_continuation is True
+    assert got.tokens == format.prepare(messages, TOOLS).tokens
+
+
 TOOL_TEMPLATES = {
     "results that look at the calls": (
         "{% set ns = namespace(calls='none') %}{% for m in messages %}"

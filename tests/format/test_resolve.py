@@ -179,6 +179,7 @@ def test_stop_tokens_are_the_tokenizers_the_templates_and_the_given() -> None:
 
     assert ChatTemplateCodec(Other(chat_template=PLAIN)).stop_tokens == {256, 258}
     assert ChatTemplateCodec(Other(chat_template=PLAIN), stop_tokens=[7]).stop_tokens == {7, 256, 258}
+    assert ChatTemplateCodec(Other(chat_template="{{ tools[0].function.name }}" + PLAIN)).stop_tokens == {256, 258}
     assert ChatTemplateCodec(Other(chat_template=PLAIN.replace("<|im_end|>", "."))).stop_tokens == {256}
 
 

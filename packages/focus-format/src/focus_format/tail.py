@@ -85,8 +85,9 @@ class TailWriter:
 
     def close(self) -> str | None:
         """The control token that the template closes a reply with, if it does."""
+        conversation = [*_OPENING, _REPLY]
         try:
-            return self._tail([*_OPENING, _REPLY], ()).close
+            return self._tail(conversation, self._fewest_tools(conversation)).close
         except NoTail:
             return None
 
@@ -119,25 +120,25 @@ class TailWriter:
             tail = self._tail(conversation, tools)
             if self._tail([*_EARLIER, *conversation], tools) != tail:
                 return "the template's tail depends on earlier messages"
-            if roles[0] == "tool" and self._after_calls(new, tools) != tail:
+            if roles[0] == "tool" and self._after_calls(new, tools, tail.close) != tail:
                 return "the template writes tool results depending on the calls that they answer"
             if not tools:
                 return ()
-            fewest = () if self._renders(conversation) else _TOOLS
+            fewest = self._fewest_tools(conversation)
             if self._tail(conversation, fewest) != tail:
                 return "the template writes the tools again behind the new messages"
         except NoTail as error:
             return str(error)
         return fewest
 
-    def _renders(self, conversation: Sequence[Message]) -> bool:
+    def _fewest_tools(self, conversation: Sequence[Message]) -> Sequence[dict[str, Any]]:
         try:
             self._text(conversation, ())
         except NoTail:  # some templates need tools
-            return False
-        return True
+            return _TOOLS
+        return ()
 
-    def _after_calls(self, new: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Tail:
+    def _after_calls(self, new: Sequence[Message], tools: Sequence[dict[str, Any]], close: str) -> Tail:
         """The tail after a reply that made calls, behind the sentinel in the last call's arguments."""
         calls: list[dict[str, Any]] = [
             {
@@ -150,8 +151,7 @@ class TailWriter:
         ]
         text = self._text([*_OPENING, {**_REPLY, "tool_calls": calls}, *new], tools)
         before, _, after = text.rpartition(_SENTINEL)
-        close = self.close()
-        if not before or close is None or close not in after:
+        if not before or close not in after:
             raise NoTail("the template does not write a reply's tool calls")
         return self._split(after[after.index(close) :])
 
