@@ -172,15 +172,18 @@ def _members(node: ast.ClassDef) -> Iterator[str]:
 def _instance_attributes(init: _Function) -> Iterator[str]:
     arguments = {one.arg: one.annotation for one in (*init.args.args, *init.args.kwonlyargs)}
     for statement in ast.walk(init):
+        given: ast.expr | None
         match statement:
-            case ast.AnnAssign(target=ast.Attribute(value=ast.Name(id="self"), attr=name), annotation=annotation):
-                pass
-            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
-                annotation = arguments.get(value.id) if isinstance(value, ast.Name) else None
+            case ast.AnnAssign(target=ast.Attribute(value=ast.Name(id="self"), attr=name)):
+                given = statement.annotation
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Name(id=source)):
+                given = arguments.get(source)
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)]):
+                given = None
             case _:
                 continue
         if not name.startswith("_"):
-            yield f"self.{name}" + (f": {ast.unparse(annotation)}" if annotation is not None else "")
+            yield f"self.{name}" + ("" if given is None else f": {ast.unparse(given)}")
 
 
 if __name__ == "__main__":
