@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from focus_cli.app import app, main
+
+__all__ = ["app", "main"]

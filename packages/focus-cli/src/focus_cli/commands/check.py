@@ -1,0 +1,5 @@
+"""stub"""
+from __future__ import annotations
+__all__ = ["check"]
+def check() -> None:
+    """Stub."""

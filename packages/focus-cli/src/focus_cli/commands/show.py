@@ -1,0 +1,5 @@
+"""stub"""
+from __future__ import annotations
+__all__ = ["show"]
+def show() -> None:
+    """Stub."""
