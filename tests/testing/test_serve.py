@@ -82,7 +82,7 @@ def test_a_connection_is_kept_and_nothing_listens_afterwards() -> None:
 
 def test_bodies_come_in_chunks_pieces_or_after_a_go_ahead() -> None:
     body = json.dumps({"tokens": [104, 105]}).encode()
-    head = b"POST /detokenize HTTP/1.1\r\nconnection: close\r\ncontent-type: application/json\r\n"
+    head = b"POST /detokenize HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n"
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:7], body[7:])) + b"0\r\n\r\n"
     with serve() as server:
         for pieces in (

@@ -164,8 +164,7 @@ class Server:
         headers = {**({"content-type": media_type} if body is not None else {}), **reply.headers}
         exchange.status = status
         if kind == "drop_after":
-            connection.write(connection.head(status, headers, len(data)) + data[: len(data) // 2])
-            connection.close()
+            connection.reply_half(status, headers, data)
         else:
             connection.reply(status, headers, data)
 

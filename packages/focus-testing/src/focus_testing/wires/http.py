@@ -1,6 +1,6 @@
-"""A small HTTP/1.1 front that leaves the socket in reach, so that a fault can cut it anywhere.
+"""An HTTP/1.1 front that leaves the socket in reach, so that a fault can cut it anywhere.
 
-It is for clients under test on loopback, not for the open network.
+h11 speaks the protocol; this module moves bytes. It is for clients under test on loopback, not for the open network.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
-__all__ = ["Connection", "HttpRequest"]
+import h11
 
-_LIMIT = 2**28
+__all__ = ["Connection", "HttpRequest"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,9 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self._handle = handle
         self._connections = connections
-        self._buffer = bytearray()
+        self._http = h11.Connection(h11.SERVER)
+        self._request: h11.Request | None = None
+        self._body = bytearray()
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
         self.peer: tuple[str, int] = ("", 0)
@@ -63,24 +65,17 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Called by the event loop."""
-        self._buffer += data
+        self._http.receive_data(data)
         self._advance()
-
-    def write(self, data: bytes) -> None:
-        """Send bytes; nothing happens when the client is gone."""
-        if self._transport is not None:
-            self._transport.write(data)
 
     def reply(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Send a whole response."""
-        self.write(self.head(status, headers, len(body)) + body)
+        self._send(self._head(status, headers, len(body)), h11.Data(data=body), h11.EndOfMessage())
 
-    @staticmethod
-    def head(status: int, headers: Mapping[str, str], length: int) -> bytes:
-        """The head of a response whose body has ``length`` bytes."""
-        lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", f"content-length: {length}"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    def reply_half(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Promise ``body``, send half of it and close."""
+        self._send(self._head(status, headers, len(body)), h11.Data(data=body[: len(body) // 2]))
+        self.close()
 
     def close(self) -> None:
         """Close after what was written has been sent."""
@@ -92,66 +87,50 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    @staticmethod
+    def _head(status: int, headers: Mapping[str, str], length: int) -> h11.Response:
+        pairs = [("content-length", str(length)), *headers.items()]
+        return h11.Response(status_code=status, headers=pairs, reason=HTTPStatus(status).phrase)
+
+    def _send(self, *events: h11.Event) -> None:
+        for event in events:
+            data = self._http.send(event)
+            if data and self._transport is not None:
+                self._transport.write(data)
+
     def _advance(self) -> None:
-        if self._task is not None:
-            return
-        try:
-            request = self._take_request()
-        except ValueError:
-            self.reply(400, {"connection": "close"}, b"")
-            self.close()
-            return
-        if request is not None:
-            self._task = asyncio.get_running_loop().create_task(self._serve(request))
+        while self._task is None:
+            try:
+                event = self._http.next_event()
+            except h11.RemoteProtocolError:
+                self._send(self._head(400, {"connection": "close"}, 0), h11.EndOfMessage())
+                self.close()
+                return
+            if isinstance(event, h11.Request):
+                self._request, self._body = event, bytearray()
+                if self._http.they_are_waiting_for_100_continue:
+                    self._send(h11.InformationalResponse(status_code=100, headers=[], reason="Continue"))
+            elif isinstance(event, h11.Data):
+                self._body += event.data
+            elif isinstance(event, h11.EndOfMessage) and self._request is not None:
+                request = _request(self._request, bytes(self._body))
+                self._task = asyncio.get_running_loop().create_task(self._serve(request))
+            else:
+                return  # more bytes are needed, or the client has closed
 
     async def _serve(self, request: HttpRequest) -> None:
         try:
             await self._handle(request, self)
         finally:
             self._task = None
-        if request.headers.get("connection", "").lower() == "close":
+        if self._http.our_state is h11.MUST_CLOSE:
             self.close()
-        else:
+        elif self._http.our_state is h11.DONE:
+            self._http.start_next_cycle()
             self._advance()
 
-    def _take_request(self) -> HttpRequest | None:
-        """The next complete request out of the buffer."""
-        end = self._buffer.find(b"\r\n\r\n")
-        if end < 0:
-            return None
-        first, *lines = self._buffer[:end].decode("latin-1").split("\r\n")
-        method, target, _ = first.split(" ")
-        pairs = (line.split(":", 1) for line in lines)
-        headers = {name.strip().lower(): value.strip() for name, value in pairs}
-        taken = self._body(end + 4, headers)
-        if taken is None:
-            return None
-        body, stop = taken
-        del self._buffer[:stop]
-        path, _, query = target.partition("?")
-        return HttpRequest(method, path, query, headers, body)
 
-    def _body(self, start: int, headers: Mapping[str, str]) -> tuple[bytes, int] | None:
-        if headers.get("expect", "").lower() == "100-continue" and len(self._buffer) == start:
-            self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if headers.get("transfer-encoding", "").lower() == "chunked":
-            return self._chunks(start)
-        stop = start + int(headers.get("content-length", "0"))
-        if stop > _LIMIT:
-            raise ValueError("request too large")
-        return None if len(self._buffer) < stop else (bytes(self._buffer[start:stop]), stop)
-
-    def _chunks(self, at: int) -> tuple[bytes, int] | None:
-        body = bytearray()
-        while True:
-            end = self._buffer.find(b"\r\n", at)
-            if end < 0:
-                return None
-            size = int(self._buffer[at:end].split(b";")[0], 16)
-            at = end + 2
-            if len(self._buffer) < at + size + 2:
-                return None
-            body += self._buffer[at : at + size]
-            at += size + 2
-            if not size:
-                return bytes(body), at
+def _request(event: h11.Request, body: bytes) -> HttpRequest:
+    path, _, query = event.target.decode("latin-1").partition("?")
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
+    return HttpRequest(event.method.decode("latin-1"), path, query, headers, body)
