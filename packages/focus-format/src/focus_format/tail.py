@@ -74,11 +74,11 @@ class TailWriter:
         if "assistant" in roles:
             raise NoTail("an assistant message is among the new ones: only sampled replies continue exactly")
         kind = (roles, repr(tools))
-        if kind not in self._trials:
+        trial = self._trials.get(kind)
+        if trial is None:
             if len(self._trials) >= _MOST_TRIALS:
                 self._trials.clear()
-            self._trials[kind] = self._trial(roles, tools)
-        trial = self._trials[kind]
+            trial = self._trials[kind] = self._trial(roles, tools)
         if isinstance(trial, str):
             raise NoTail(trial)
         return self._tail([*_OPENING, _REPLY, *messages], trial)
