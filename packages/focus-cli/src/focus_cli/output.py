@@ -107,7 +107,9 @@ class Output:
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise InvalidRequestError(f"line {number} of {self.path} is no record: {error}") from error
             if found.settings != self._settings:
-                raise InvalidRequestError(f"{self.path} was made otherwise: {_difference(found.settings, self._settings)}")
+                raise InvalidRequestError(
+                    f"{self.path} was made otherwise: {_difference(found.settings, self._settings)}"
+                )
             if found.line in self.done:
                 raise InvalidRequestError(f"{self.path} answers line {found.line} twice")
             self.done[found.line] = found.input

@@ -11,7 +11,17 @@ import msgspec
 from focus_format import Policy
 from focus_types import FocusError, GenerateMeta, GenerateResult, InvalidRequestError, SamplingParams, TokenId
 
-__all__ = ["Action", "Conversation", "Done", "Record", "Settings", "digest", "encode", "make_record", "read_conversation"]
+__all__ = [
+    "Action",
+    "Conversation",
+    "Done",
+    "Record",
+    "Settings",
+    "digest",
+    "encode",
+    "make_record",
+    "read_conversation",
+]
 
 
 class Conversation(msgspec.Struct, forbid_unknown_fields=True):
