@@ -25,29 +25,26 @@ def read(value: str, schema: Any = None) -> str:
     return call.arguments.removeprefix('{"a": ').removesuffix("}")
 
 
-@pytest.mark.parametrize(
-    "literal",
-    [
-        "true",
-        "false",
-        "null",
-        "0",
-        "-1",
-        "42",
-        "9007199254740993",
-        "1" * 300,
-        "0.5",
-        "-3.25",
-        "100.0",
-        "1e-05",
-        "1.5e+300",
-        "{}",
-        "[]",
-        '{"a":  [1e400, null]}',
-        "[\n 1\n]",
-        '["\\ud800"]',
-    ],
+LITERALS = (
+    *("true", "false", "null", "0", "-1", "42", "9007199254740993", "1" * 300, "0.5", "-3.25", "100.0", "1e-05"),
+    *("1.5e+300", "{}", "[]", '{"a":  [1e400, null]}', "[\n 1\n]", '["\\ud800"]'),
 )
+TEXTS = (
+    *("02134", "1.10", "1.", ".5", "1e5", "1E-05", "+5", "-0", "--1", "-", "NaN", "nan", "inf", "Infinity", "1e400"),
+    *("0x10", "1_000", "\u0663", "\uff11", "TRUE", "none", "undefined", " 42", "42 ", "\u00a042", "4 2", "1,000"),
+    *("2026-01-15", '"q"', "'q'", "{'a': 1}", "[1,]", "[1] [2]", '{"a": NaN}', '{"a": 1', "[1, 2", "{a: 1}"),
+    *("1" * 5000, "[" * 100_000, '{"a":' * 100_000),
+)
+ODD_TOOLS: tuple[Any, ...] = (
+    *(None, "f", 7, [], {}, {"type": "web_search"}, {"function": "f"}, {"name": "f"}),
+    {"function": {"parameters": {"properties": {"a": {}}}}},
+    {"name": "f", "parameters": []},
+    {"name": "f", "parameters": {"properties": ["a"]}},
+    {"name": 7, "parameters": {"properties": {"a": {"type": "string"}}}},
+)
+
+
+@pytest.mark.parametrize("literal", LITERALS)
 def test_what_templates_write_is_decoded_and_kept_as_written(literal: str) -> None:
     assert read(literal) == literal
 
@@ -59,51 +56,7 @@ def test_other_spellings_that_are_decoded(value: str, expected: str) -> None:
     assert read(value) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "02134",
-        "1.10",
-        "1.",
-        ".5",
-        "1e5",
-        "1E-05",
-        "+5",
-        "-0",
-        "--1",
-        "-",
-        "NaN",
-        "nan",
-        "inf",
-        "Infinity",
-        "1e400",
-        "0x10",
-        "1_000",
-        "٣",
-        "１",
-        "TRUE",
-        "none",
-        "undefined",
-        " 42",
-        "42 ",
-        "\xa042",
-        "4 2",
-        "2026-01-15",
-        "1,000",
-        '"q"',
-        "'q'",
-        "{'a': 1}",
-        "[1,]",
-        "[1] [2]",
-        '{"a": NaN}',
-        '{"a": 1',
-        "[1, 2",
-        "{a: 1}",
-        "1" * 5000,
-        "[" * 100000,
-        "{" + '"a":{' * 100000,
-    ],
-)
+@pytest.mark.parametrize("text", TEXTS)
 def test_everything_else_is_the_text(text: str) -> None:
     assert read(text) == json.dumps(text, ensure_ascii=False)
 
@@ -172,23 +125,7 @@ def test_the_schema_is_that_of_the_named_tool_and_parameter() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        None,
-        "f",
-        7,
-        [],
-        {},
-        {"type": "web_search"},
-        {"function": "f"},
-        {"function": {"parameters": {"properties": {"a": {}}}}},
-        {"name": "f"},
-        {"name": "f", "parameters": []},
-        {"name": "f", "parameters": {"properties": ["a"]}},
-        {"name": 7, "parameters": {"properties": {"a": {"type": "string"}}}},
-    ],
-)
+@pytest.mark.parametrize("entry", ODD_TOOLS)
 def test_odd_tool_entries_are_left_out(entry: Any) -> None:
     assert xml(xml_call("f", a="1"), tools=[entry]) == turn("", ToolCall("f", '{"a": 1}'))
     assert xml(xml_call("f", a="1"), tools=[entry, tool(a={"type": "string"})]) == turn("", ToolCall("f", '{"a": "1"}'))

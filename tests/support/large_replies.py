@@ -35,6 +35,7 @@ HOSTILE = (
     Kind("unclosed call", WRITE, json.dumps(CODE)[1:-1]),
     Kind("unclosed XML call", WRITE_XML, CODE),
     Kind("openings", "", "<tool_call>\n"),
+    Kind("openings before prose", "", "<tool_call>", "x"),
     Kind("openings in prose", "", "<tool_call> x "),
     Kind("openings in a string", WRITE, "<tool_call>{"),
     Kind("openings with a broken name", "", '<tool_call>\n{"name": "', CALL),

@@ -18,7 +18,7 @@ from focus_parsing.tags import (
     Tags,
 )
 
-__all__ = ["Block", "bare_function", "block_at"]
+__all__ = ["Block", "bare_function", "block_at", "last_opening"]
 
 _FUNCTION_TAG = "<function="
 
@@ -51,15 +51,16 @@ class Block(NamedTuple):
         return self.text[self.begin : self.end]
 
 
-def block_at(tags: Tags, at: int) -> Block | None:
-    """The block that the ``<tool_call>`` at this tag opens; None if the tag is only mentioned.
-
-    An opening that is written several times is one opening.
-    """
-    text, start = tags.text, tags.starts[at]
+def last_opening(tags: Tags, at: int) -> int:
+    """Index of the last ``<tool_call>`` of those that follow this one with nothing between: they are one opening."""
     while tags.kinds[at + 1] == TOOL_CALL_OPEN and tags.adjoins(at):
         at += 1
-    begin, at = tags.ends[at], at + 1
+    return at
+
+
+def block_at(tags: Tags, first: int, last: int) -> Block | None:
+    """The block that the openings from ``first`` to ``last`` open; None if the tag is only mentioned."""
+    text, start, begin, at = tags.text, tags.starts[first], tags.ends[last], last + 1
     kind, content = tags.kinds[at], tags.past_space(begin)
     complete = True
     objects: Sequence[dict[str, Member]] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from focus_parsing.blocks import Block, bare_function, block_at
+from focus_parsing.blocks import Block, bare_function, block_at, last_opening
 from focus_parsing.tags import EOF, FUNCTION, THINK, THINK_END, TOOL_CALL_OPEN, Tags
 from focus_types import ToolCall, ToolTurn
 
@@ -129,16 +129,17 @@ class _Reader:
         """
         tags, first = self.tags, at
         while (kind := tags.kinds[at]) != EOF:
-            block = None
+            block, last = None, at
             if kind == TOOL_CALL_OPEN:
-                block = block_at(tags, at)
+                last = last_opening(tags, at)
+                block = block_at(tags, at, last)
             elif kind == FUNCTION and self.bare:
                 if tags.starts_line(at) or (at == first and tags.blank(begin, tags.starts[at])):
                     block = bare_function(tags, at)
             elif kind in (THINK, THINK_END):
                 yield at, None
             if block is None:
-                at += 1
+                at = last + 1
             else:
                 yield at, block
                 first = at = block.next
