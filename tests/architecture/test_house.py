@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,20 @@ def literal_all(tree: ast.Module) -> list[str] | None:
     return None
 
 
+def defined(tree: ast.Module) -> Iterator[str]:
+    """The names that a module's own statements give a value."""
+    for node in tree.body:
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+            case ast.Assign(targets=targets):
+                yield from (one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.TypeAlias(name=ast.Name(id=name)):
+                yield name
+            case _:
+                pass
+
+
 def test_there_are_thirteen_packages() -> None:
     assert len(ROOTS) == 13
     assert all((PACKAGES / root.replace("_", "-") / "src" / root / "py.typed").is_file() for root in ROOTS)
@@ -45,12 +60,8 @@ def test_module(path: Path) -> None:
     assert "from __future__ import annotations" in source
     names = literal_all(tree)
     assert names is not None, "a literal __all__"
-    defined = {
-        node.name
-        for node in tree.body
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
-    }
-    assert defined <= set(names), f"public but not in __all__: {sorted(defined - set(names))}"
+    public = {name for name in defined(tree) if not name.startswith("_")}
+    assert public <= set(names), f"public but not in __all__: {sorted(public - set(names))}"
 
 
 @pytest.mark.parametrize("path", [path for path in MODULES if "_SOURCES" in path.read_text()], ids=name_of)

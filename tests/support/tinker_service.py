@@ -1,19 +1,21 @@
-"""A service on loopback that the real Tinker SDK talks to: what it refuses, and what it never answers."""
+"""A service on loopback that the real Tinker SDK talks to: one reply, what it refuses, and what it never answers."""
 
 from __future__ import annotations
 
 import base64
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import numpy as np
 import tinker
+from tinker.proto import tinker_public_pb2 as public_pb
 
-__all__ = ["API_KEY", "Service", "client_of", "serving"]
+__all__ = ["API_KEY", "Service", "client_of", "sampled", "sampler_handle", "serving"]
 
 API_KEY = "tml-secret0123456789"
 
@@ -43,9 +45,10 @@ def serving(**answers: tuple[int, Any] | None) -> Iterator[Service]:
                 service.closing.wait(30)
                 return
             status, body = answer
-            data = json.dumps(body).encode()
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(status)
-            self.send_header("content-type", "application/json")
+            kind = "application/x-protobuf" if isinstance(body, bytes) else "application/json"
+            self.send_header("content-type", kind)
             self.send_header("content-length", str(len(data)))
             self.send_header("x-request-id", "req-1")
             self.end_headers()
@@ -69,9 +72,19 @@ def serving(**answers: tuple[int, Any] | None) -> Iterator[Service]:
         thread.join()
 
 
-@contextmanager
-def client_of(url: str, base_model: str = "tiny") -> Iterator[tinker.SamplingClient]:
-    """The SDK's own client of a sampler that was made elsewhere: nothing is sent until it samples."""
+def sampled(tokens: Sequence[int], logprobs: Sequence[float]) -> dict[str, tuple[int, Any]]:
+    """The answers to one sampling request: a future, then one sequence that the model ended itself."""
+    sequence = public_pb.SampledSequence(
+        stop_reason=public_pb.STOP_REASON_STOP,
+        tokens=np.array(tokens, np.int32).tobytes(),
+        logprobs=np.array(logprobs, np.float32).tobytes(),
+    )
+    reply = public_pb.SampleResponse(sequences=[sequence]).SerializeToString()
+    return {"asample": (200, {"request_id": "r1", "sample_sequence_ids": ["1:0"]}), "retrieve_future": (200, reply)}
+
+
+def sampler_handle(url: str, base_model: str = "tiny") -> str:
+    """What `SamplingClient.from_sampler_handle` makes a client of, on any machine."""
     holder = {
         "base_url": url,
         "default_headers_overrides": {},
@@ -80,8 +93,13 @@ def client_of(url: str, base_model: str = "tiny") -> Iterator[tinker.SamplingCli
         "api_key": None,
     }
     state = {"session_id": "s", "sampling_session_id": "s:0", "base_model": base_model, "holder": holder}
-    handle = base64.urlsafe_b64encode(json.dumps(state).encode()).decode()
-    client = tinker.SamplingClient.from_sampler_handle(handle, api_key=API_KEY)
+    return base64.urlsafe_b64encode(json.dumps(state).encode()).decode()
+
+
+@contextmanager
+def client_of(url: str, base_model: str = "tiny") -> Iterator[tinker.SamplingClient]:
+    """The SDK's own client of a sampler that was made elsewhere: nothing is sent until it samples."""
+    client = tinker.SamplingClient.from_sampler_handle(sampler_handle(url, base_model), api_key=API_KEY)
     try:
         yield client
     finally:

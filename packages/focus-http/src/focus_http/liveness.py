@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-__all__ = ["Silent", "Watch", "keep_alive", "refuses"]
+__all__ = ["PROBE_S", "REFUSALS", "SILENCE_S", "Silent", "Watch", "keep_alive", "refuses"]
 
 SILENCE_S = 30.0
 PROBE_S = 15.0

@@ -12,7 +12,7 @@ import numpy as np
 from focus_testing.models.base import Logits, end_token, freeze
 from focus_types import HFTokenizer, InvalidRequestError
 
-__all__ = ["ScriptModel"]
+__all__ = ["Continuations", "ScriptModel", "Texts"]
 
 type Continuations = Mapping[tuple[int, ...], float]
 type Texts = str | Mapping[str, float]

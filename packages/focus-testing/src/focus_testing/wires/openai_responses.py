@@ -13,7 +13,7 @@ from focus_testing.wires.fields import Fields, is_list
 from focus_testing.wires.openai_shapes import api_logprobs, read_reply, refuse
 from focus_types import SamplingParams
 
-__all__ = ["ENCRYPTED", "LOGPROBS", "RESPONSES_FIELDS", "response", "response_messages", "response_params"]
+__all__ = ["ENCRYPTED", "LOGPROBS", "RESPONSES_FIELDS", "Item", "response", "response_messages", "response_params"]
 
 RESPONSES_FIELDS = (
     "model",

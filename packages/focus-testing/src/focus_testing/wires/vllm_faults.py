@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
-__all__ = ["SPOILERS"]
+__all__ = ["SPOILERS", "Body"]
 
 type Body = dict[str, Any]
 
