@@ -1,4 +1,4 @@
-"""How to make each backend's policy and server for the fault table."""
+"""How to make each backend and its server for the fault table, and how to ask it once."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import httpx
 
 from focus.backends import (
+    GenerateResult,
     OpenAIChatPolicy,
     OpenAIResponsesPolicy,
     Policy,
@@ -19,11 +21,17 @@ from focus.backends import (
     SlimePolicy,
     VLLMPolicy,
 )
+from focus_critic import VLLMCritic, score
 from focus_testing.server import WireName
 from support.formats import byte_format
 
-__all__ = ["COLUMNS", "Column"]
+__all__ = ["COLUMNS", "Answer", "Column", "Mode", "answer", "answer_async", "answers_elsewhere"]
 
+type Mode = Literal["sync", "async"]
+type Backend = Policy[Any] | VLLMCritic
+type Answer = GenerateResult | list[float]
+
+PROMPT: list[dict[str, Any]] = [{"role": "user", "content": "Flip the coin."}]
 PARAMS = SamplingParams(temperature=1.0, max_tokens=8, logprobs=0, seed=1)
 
 
@@ -31,11 +39,16 @@ PARAMS = SamplingParams(temperature=1.0, max_tokens=8, logprobs=0, seed=1)
 class Column:
     wire: WireName
     path: str
-    """Where the policy's generations arrive."""
-    make: Callable[[str, float], Policy[Any]]
-    """URL and deadline in seconds to a policy."""
+    """Where the backend's requests arrive."""
+    make: Callable[[str, float], Backend]
+    """URL and deadline in seconds to a policy or critic."""
+    modes: tuple[Mode, ...] = ("sync", "async")
+    asks: int = 1
+    """Requests of a call that goes well; the first bad one ends a call."""
+    warm: bool = False
+    """A call has gone well before."""
     resends: bool = True
-    """Whether the policy sends again what was refused; else its transport's owner does."""
+    """Whether the backend sends again what was refused; else its transport's owner does."""
     native: bool = False
     """A chat API: nothing is exact, log-probabilities have no ids to stand beside, and the deadlines are fixed."""
 
@@ -57,20 +70,25 @@ def sglang(url: str, timeout: float) -> Policy[Any]:
     )
 
 
-def slime(url: str, timeout: float) -> Policy[Any]:
-    async def post(url: str, payload: dict[str, Any], headers: Mapping[str, str]) -> Any:
-        # One try of Slime's transport: the errors of an HTTP client, and text where there is no JSON.
-        async with asyncio.timeout(timeout), httpx.AsyncClient(timeout=None, trust_env=False) as client:
-            response = await client.post(url, json=payload, headers=headers)
-        response.raise_for_status()
-        try:
-            return response.json()
-        except json.JSONDecodeError:
-            return response.text
+async def slime_post(url: str, payload: dict[str, Any], headers: Mapping[str, str], *, timeout: float) -> Any:
+    # One try of Slime's transport: the errors of an HTTP client, and text where there is no JSON.
+    async with asyncio.timeout(timeout), httpx.AsyncClient(timeout=None, trust_env=False) as client:
+        response = await client.post(url, json=payload, headers=headers)
+    response.raise_for_status()
+    try:
+        return response.json()
+    except json.JSONDecodeError:
+        return response.text
 
-    headers = {"Authorization": "Bearer EMPTY"}
+
+def slime(url: str, timeout: float) -> Policy[Any]:
     return SlimePolicy(
-        post, f"{url}/generate", model="focus", format=byte_format(), default_params=PARAMS, headers=headers
+        partial(slime_post, timeout=timeout),
+        f"{url}/generate",
+        model="focus",
+        format=byte_format(),
+        default_params=PARAMS,
+        headers={"Authorization": "Bearer EMPTY"},
     )
 
 
@@ -83,10 +101,38 @@ def openai_responses(url: str, timeout: float) -> Policy[Any]:
     return OpenAIResponsesPolicy(model="focus", base_url=f"{url}/v1", api_key="EMPTY", default_params=params)
 
 
+def pooling(url: str, timeout: float) -> VLLMCritic:
+    return VLLMCritic(base_url=url, model="focus", http_timeout=timeout)
+
+
+async def answer_async(backend: Backend) -> Answer:
+    """One call: a reply, or the value of one context."""
+    if isinstance(backend, VLLMCritic):
+        return await score(backend, ["abc"])
+    return await backend.agenerate(backend.prepare(PROMPT))
+
+
+def answer(backend: Backend) -> Answer:
+    """As `answer_async`, from ordinary code."""
+    if isinstance(backend, VLLMCritic):
+        return asyncio.run(answer_async(backend))
+    return backend.generate(backend.prepare(PROMPT))
+
+
+def answers_elsewhere(backend: Backend) -> list[str]:
+    """What another process gets, from ordinary and from async code."""
+    answers = answer(backend), asyncio.run(answer_async(backend))
+    asyncio.run(backend.aclose())
+    return [one.text if isinstance(one, GenerateResult) else str(one) for one in answers]
+
+
 COLUMNS: dict[str, Column] = {
     "vllm": Column("vllm", "/v1/completions", vllm),
     "sglang": Column("sglang", "/generate", sglang),
     "slime": Column("sglang", "/generate", slime, resends=False),
     "openai chat": Column("openai", "/v1/chat/completions", openai_chat, native=True),
     "openai responses": Column("openai", "/v1/responses", openai_responses, native=True),
+    # The first call begins with a request that finds out which kind of server it is.
+    "pooling, first call": Column("pooling", "/pooling", pooling, modes=("async",), asks=2),
+    "pooling": Column("pooling", "/pooling", pooling, modes=("async",), warm=True),
 }

@@ -1,4 +1,7 @@
-"""What each backend makes of each fault: one literal table, a row a fault, a column a backend."""
+"""What each backend makes of each fault: one literal table, a row a fault, a column a backend.
+
+Faults of the Tinker SDK, which speaks its own wire, have their table in ``tests/tinker/test_faults.py``.
+"""
 
 from __future__ import annotations
 
@@ -105,6 +108,14 @@ _CHAT: dict[str, Outcome] = {
     "filtered": "inexact",
 }
 
+# A critic raises one ScoringError, whose cause this is; a row of choices is one of values.
+_POOLING: dict[str, Outcome] = {
+    **_HTTP,
+    "no log-probabilities": ProtocolError,  # null for a value
+    "no choice": ProtocolError,
+    "two choices": ProtocolError,
+}
+
 OUTCOMES: dict[str, dict[str, Outcome]] = {
     "vllm": {**_HTTP, **_TOKENS, "no choice": ProtocolError, "two choices": ProtocolError},
     "sglang": {**_HTTP, **_TOKENS, "log-probabilities of other ids": "inexact"},
@@ -119,4 +130,6 @@ OUTCOMES: dict[str, dict[str, Outcome]] = {
     },
     "openai chat": {**_CHAT, "no choice": ProtocolError, "two choices": ProtocolError, "abort": "abort"},
     "openai responses": {**_CHAT, "abort": BackendError},  # a cancelled response holds nothing to carry on from
+    "pooling, first call": _POOLING,
+    "pooling": _POOLING,
 }

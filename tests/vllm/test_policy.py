@@ -8,8 +8,6 @@ import math
 import pickle
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any
 
 import pytest
@@ -27,7 +25,6 @@ from focus.errors import (
 from focus_testing import ByteTokenizer, Engine, Fault, ScriptModel, Server, serve
 from servers.process import free_port
 from support.formats import byte_format
-from support.pools import generate_elsewhere
 
 KEY = "secret-key-0123456789"
 COIN = tuple(b"coin")
@@ -341,15 +338,6 @@ def test_arguments_that_contradict_are_refused() -> None:
         make("http://127.0.0.1:1", api_key="")
     with pytest.raises(InvalidRequestError):
         make("not a url")
-
-
-@pytest.mark.parametrize("method", ["spawn", "fork"])
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_policy_and_a_prompt_go_through_a_process_pool(server: Server, policy: VLLMPolicy, method: str) -> None:
-    prompt = policy.prepare([{"role": "user", "content": "coin"}])
-    here = policy.generate(prompt).tokens
-    with ProcessPoolExecutor(1, mp_context=get_context(method)) as pool:
-        assert pool.submit(generate_elsewhere, policy, prompt).result(60) == (here, here)
 
 
 def test_a_pickled_policy_carries_its_configuration_and_no_client(server: Server) -> None:

@@ -121,7 +121,8 @@ class Server:
             headers = {} if fault.retry_after is None else {"retry-after": f"{fault.retry_after:g}"}
             return replace(self.wire.error(fault.status or 500, "a fault that was asked for"), headers=headers)
         if fault is not None and fault.kind == "redirect":
-            return Reply(None, 307, {"location": self.url + exchange.path})
+            # Another host by name, whose requests arrive here all the same: whoever follows is seen.
+            return Reply(None, 307, {"location": f"http://localhost:{self._address[1]}{exchange.path}"})
         if not self.wire.authorised(exchange):
             return self.wire.error(401, "Unauthorized")
         handler = self._routes.get((exchange.method, exchange.path))
