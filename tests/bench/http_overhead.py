@@ -77,7 +77,7 @@ async def _focus(url: str) -> tuple[Callable[[], Awaitable[Any]], Callable[[], A
 async def _openai(url: str) -> tuple[Callable[[], Awaitable[Any]], Callable[[], Awaitable[Any]]]:
     import openai
 
-    client = openai.AsyncOpenAI(base_url=url, api_key="EMPTY", max_retries=0)
+    client = openai.AsyncOpenAI(base_url=url, api_key="EMPTY", max_retries=0, timeout=600)
 
     async def call() -> None:
         reply = await client.completions.create(
