@@ -12,7 +12,7 @@ from focus_cli.commands.show import show
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Exact token ids, log-probabilities and the truth about them, from the command line.",
     no_args_is_help=True,
     add_completion=False,
@@ -20,8 +20,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (demo, generate, check, show, serve):
-    app.command()(command)
+for _command in (demo, generate, check, show, serve):
+    app.command()(_command)
 
 
 def main() -> None:

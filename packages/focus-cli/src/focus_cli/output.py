@@ -41,7 +41,7 @@ class Output:
         self.path = path
         self.done: dict[int, str] = {}
         """Answered input lines and their digests."""
-        self.cut = 0
+        self.cut: int = 0
         """Bytes of an unfinished last line that were cut off."""
         self._settings = settings
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)

@@ -27,10 +27,10 @@ class Progress:
 
     def __init__(self, total: int | None) -> None:
         self.total = total
-        self.replies = 0
-        self.failures = 0
-        self.inexact = 0
-        self.without_action = 0
+        self.replies: int = 0
+        self.failures: int = 0
+        self.inexact: int = 0
+        self.without_action: int = 0
         self._started = self._said = time.monotonic()
         self._bar: Bar | None = None
         self._task: TaskID | None = None

@@ -36,7 +36,7 @@ class LoopClient:
     """
 
     def __init__(self, endpoint: Endpoint, key: str, on_close: Callable[[LoopClient], None]) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.endpoint = endpoint
         self._sdk = _sdk_client(endpoint.base_url, key)
         self._holder = self._hold(on_close)
