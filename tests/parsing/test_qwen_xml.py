@@ -129,6 +129,11 @@ def test_functions_without_a_block(text: str, expected: ToolTurn) -> None:
     assert xml(text) == expected
 
 
+def test_a_name_that_cannot_be_sent_is_reported() -> None:
+    body = "<function=\ud800></function>"
+    assert xml(f"<tool_call>{body}</tool_call>") == turn("", bad(body))
+
+
 def test_names_and_keys_are_json_strings() -> None:
     assert xml('<tool_call><function=a"b><parameter=k"\\>\u6771\ud800</parameter></function></tool_call>') == turn(
         "", ToolCall('a"b', '{"k\\"\\\\": "\u6771\\ud800"}')

@@ -10,7 +10,7 @@ from typing import Any, Self
 from focus_parsing.action import ActionParser
 from focus_parsing.blocks import Block
 from focus_parsing.functions import Function
-from focus_parsing.json_text import string_json
+from focus_parsing.json_text import encodable, string_json
 from focus_parsing.schema import Types, parameter_types
 from focus_parsing.turn import read_turn
 from focus_parsing.values import value_json
@@ -63,6 +63,8 @@ class QwenXMLToolCallParser(ActionParser[ToolTurn]):
         return read_turn(result.text, self._decode, in_thought=in_thought, bare_functions=True)
 
     def _decode(self, block: Block) -> Sequence[ToolCall]:
+        if any(encodable(function.name) != function.name for function in block.functions):
+            return ()
         return [self._call(function) for function in block.functions]
 
     def _call(self, function: Function) -> ToolCall:

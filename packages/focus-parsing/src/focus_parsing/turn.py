@@ -53,7 +53,7 @@ def read_turn(
     Args:
         text: The whole reply.
         decode: The calls of a complete block, in order; none if it is malformed. Called once for each block
-            that is not in a thought.
+            that is not in a thought, and for those in a thought that hold a ``</think>``.
         in_thought: The prompt has opened a thought.
         bare_functions: A complete XML function without a block around it is a block.
     """
