@@ -28,8 +28,7 @@ def _refuse(constant: str) -> Never:
 # Numbers stay text in the raw slices, so they are not converted: that has limits (digits) and costs time.
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_int=len, parse_float=len)
 _KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+)"[ \t\n\r]*:[ \t\n\r]*')
-_START = re.compile(r"[ \t\n\r]*\{")
-_CLOSE = re.compile(r"[ \t\n\r]*\}")
+_START = re.compile(r"[ \t\n\r]*\{(?:[ \t\n\r]*(\}))?")
 _NEXT_MEMBER = re.compile(r"[ \t\n\r]*([,}])")
 _NEXT_ITEM = re.compile(r"[ \t\n\r]*([,\]])")
 _QUOTE = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+(?=")', re.DOTALL)
@@ -79,7 +78,10 @@ def _list(text: str) -> Sequence[dict[str, Member]]:
     while separator == ",":
         members, at = _object(text, at)
         objects.append(members)
-        separator, at = _separator(_NEXT_ITEM, text, at)
+        following = _NEXT_ITEM.match(text, at)
+        if following is None:
+            raise ValueError("no separator")
+        separator, at = following[1], following.end()
     return objects if at == len(text) else ()
 
 
@@ -88,29 +90,20 @@ def _object(text: str, at: int) -> tuple[dict[str, Member], int]:
     start = _START.match(text, at)
     if start is None:
         raise ValueError("no object")
-    at = start.end()
-    if close := _CLOSE.match(text, at):
-        return members, close.end()
-    separator = ","
-    while separator == ",":
+    separator, at = start[1], start.end()
+    while separator != "}":
         written = _KEY.match(text, at)
         if written is None:
             raise ValueError("no key")
         key = written[1] if "\\" not in written[1] else _DECODER.decode(f'"{written[1]}"')
         at = written.end()
         value, end = _DECODER.raw_decode(text, at)
-        if key in members:
-            raise ValueError(f"{key} twice")
+        following = _NEXT_MEMBER.match(text, end)
+        if following is None or key in members:
+            raise ValueError("no separator, or a repeated key")
         members[key] = Member(value, text[at:end])
-        separator, at = _separator(_NEXT_MEMBER, text, end)
+        separator, at = following[1], following.end()
     return members, at
-
-
-def _separator(pattern: re.Pattern[str], text: str, at: int) -> tuple[str, int]:
-    match = pattern.match(text, at)
-    if match is None:
-        raise ValueError("no separator")
-    return match[1], match.end()
 
 
 def json_end(tags: Tags, at: int, begin: int) -> int:

@@ -86,8 +86,10 @@ class Tags:
 
     def past_space(self, start: int) -> int:
         """Index of the first character from ``start`` on that is not white space."""
-        space = _SPACE.match(self.text, start)
-        return space.end() if space else start
+        if self.text[start : start + 1].isspace():
+            space = _SPACE.match(self.text, start)
+            start = space.end() if space else start
+        return start
 
     def is_closed(self, at: int) -> bool:
         """Whether a function or parameter tag has its ``>``."""
