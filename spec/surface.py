@@ -298,6 +298,35 @@ async def policy(policy: Policy[int], format: PolicyFormat[int], complete: Compl
     await policy.aclose()
 
 
+def what_may_be_left_out(
+    format: PolicyFormat[int],
+    post: PostFn,
+    client: tinker.SamplingClient,
+    codec: ChatCodec,
+    policy: Policy[int],
+    messages: list[Message],
+) -> None:
+    assert_type(Policy(format=format), Policy[int])
+    VLLMPolicy(model="model", base_url="http://localhost:8000/v1", api_key="EMPTY")
+    SGLangPolicy(model="model", base_url="http://localhost:30000")
+    SlimePolicy(post, "http://router/generate", model="model")
+    TinkerPolicy(client, model="model")
+    NativePolicy(model="model")
+    OpenAIChatPolicy(model="model")
+    OpenAIResponsesPolicy(model="model")
+    VLLMCritic(base_url="http://127.0.0.1:8001", model="critic")
+    HermesToolCallParser()
+    QwenXMLToolCallParser()
+    assert_type(PolicyFormat.resolve("model"), PolicyFormat[Any])
+    assert_type(format.prepare(messages), PreparedPrompt)
+    assert_type(policy.prepare(messages), PreparedPrompt)
+    assert_type(policy.generate(policy.prepare(messages)), GenerateResult)
+    assert_type(policy.decode([1]), str)
+    assert_type(codec.decode([1]), str)
+    assert_type(codec.render(messages), tuple[TokenId, ...])
+    assert_type(codec.extend([1], messages), tuple[TokenId, ...] | None)
+
+
 def covariance(
     policy: Policy[int], format: PolicyFormat[int], parser: ActionParser[int]
 ) -> tuple[Policy[object], PolicyFormat[object], ActionParser[object]]:

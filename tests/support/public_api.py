@@ -84,14 +84,10 @@ def _public_modules() -> list[str]:
 
 
 def _home(module: str, name: str) -> str:
-    """The shortest public module that has the name, on the way to its definition."""
+    """The package whose root exports the name; the module that defines it if the root does not."""
     defined = public_definition(module, name).module
     root = defined.partition(".")[0]
-    if name in _exported(root):
-        return root
-    if defined in _PUBLIC_BESIDE_ROOTS:
-        return defined
-    raise LookupError(f"{module}.{name} is defined in {defined}, but {root} does not export it")
+    return root if name in _exported(root) else defined
 
 
 @cache
