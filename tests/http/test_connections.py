@@ -183,6 +183,20 @@ async def test_closing_ends_the_requests_in_flight() -> None:
             assert isinstance(outcome, ServerUnavailableError)
 
 
+def test_closing_ends_what_waits_to_be_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("focus_http.retry._LONGEST_BACKOFF_S", 0.5)
+    with misbehaving(reply(503)) as server:
+        client = JsonClient(server.url, backend="unit", timeout=60)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            waiting = [pool.submit(client.post, "/x", b"{}"), pool.submit(asyncio.run, client.apost("/x", b"{}"))]
+            assert until(lambda: len(server.requests) >= 4)
+            client.close()
+            for one in waiting:
+                with pytest.raises(ServerUnavailableError, match="the client was closed"):
+                    one.result(5)
+        assert until(lambda: server.open == 0)
+
+
 def test_an_interrupted_call_closes_its_connection_and_leaves_the_client_usable() -> None:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 
 import pytest
 
 from focus_http import JsonClient
+from focus_http.liveness import Watch
 from focus_types import ServerUnavailableError
 from support.misbehaving import misbehaving, reply, silent, until
 
@@ -89,3 +91,40 @@ async def test_nobody_asks_when_replies_come_in_time() -> None:
         await asyncio.sleep(0.5)
         assert server.connections == 1
         await client.aclose()
+
+
+@pytest.mark.anyio
+async def test_deadlines_that_pass_while_the_server_refuses_do_not_stop_the_watch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop, scopes = asyncio.get_running_loop(), list[asyncio.Timeout]()
+
+    def expire(at: int) -> None:
+        # One deadline in each turn of the loop, so that one comes in the turn that hears of the refusal.
+        if at < 200:
+            scopes[at].reschedule(loop.time() - 1)
+            loop.call_soon(expire, at + 1)
+
+    def refuses(host: str, port: int) -> bool:
+        loop.call_soon_threadsafe(expire, 0)
+        return True
+
+    async def wait(watch: Watch) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(5) as scope:
+                silent = watch.add(scope)
+                scopes.append(scope)
+                try:
+                    await asyncio.sleep(10)
+                finally:
+                    watch.discard(silent)
+        return silent.refused
+
+    monkeypatch.setattr("focus_http.liveness.refuses", refuses)
+    monkeypatch.setattr("focus_http.liveness.REFUSALS", 1)
+    watch = Watch("127.0.0.1", 1)
+    ended = await asyncio.gather(*(wait(watch) for _ in range(400)))
+    # Each request ended as it should: of its deadline, or of the refusal.
+    assert False in ended[:200]
+    assert ended[200:] == [True] * 200
+    watch.stop()

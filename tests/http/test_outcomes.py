@@ -68,6 +68,7 @@ NO_WORKERS_404 = (
     b'{"error": {"code": "model_not_found", "message": "No worker available for model \'m\'", "param": null}}'
 )
 WRONG_MODEL = b'{"error": {"code": "model_not_found", "message": "The model `m` does not exist"}}'
+ENVOY = b"upstream connect error or disconnect/reset before headers. reset reason: "
 PAGE = b"<!DOCTYPE html><html><body>Bad gateway</body></html>"
 
 TABLE = (
@@ -103,7 +104,17 @@ TABLE = (
     Row(
         "503, Retry-After beyond the deadline", (reply(503, b"", retry_after="30"),), ServerUnavailableError, 1, "", 503
     ),
+    Row("503, a proxy reached nobody", (reply(503, ENVOY + b"connection failure"), reply()), 200, 2),
+    Row("503, a proxy is full", (reply(503, ENVOY + b"overflow"), reply()), 200, 2),
     # May have run: never sent again.
+    Row(
+        "503, a proxy lost the server",
+        (reply(503, ENVOY + b"connection termination"), reply()),
+        ServerUnavailableError,
+        1,
+        "connection termination",
+        503,
+    ),
     Row("dropped before the reply", (drop(), reply()), ServerUnavailableError, 1, "was not sent again"),
     Row("cut off in the body", (cut(b'{"a', 100), reply()), ServerUnavailableError, 1, "was not sent again"),
     Row("cut off in the header", (raw(b"HTTP/1.1 200 OK\r\nconte"), reply()), ServerUnavailableError, 1),
@@ -150,6 +161,7 @@ TABLE = (
         "redirects to other.example:81;",
         307,
     ),
+    Row("redirect to nowhere", (reply(302, b"", location="http://[::1"),), ProtocolError, 1, "unreadable address", 302),
     Row(
         "redirect within the host",
         (reply(302, b"", location="/login"), reply()),

@@ -170,6 +170,8 @@ def test_keys_that_cannot_be_sent_are_refused(key: str) -> None:
         "http://host\n",
         "http://hôst",
         "http://[::1",
+        "http://a..b",
+        f"http://{'a' * 64}.example",
         None,
         8000,
     ],

@@ -135,6 +135,8 @@ def failure_of(call: Call, exc: aiohttp.ClientError | TimeoutError, *, refused: 
             return Failure.unreachable(call, "no connection", cause=exc.os_error, retry=not tls)
         case TimeoutError():
             return Failure.gone(call) if refused else Failure.late(call)
+        case aiohttp.InvalidURL():
+            return Failure.unreachable(call, "no address that can be connected to", retry=False)
         case aiohttp.ClientResponseError():
             return Failure.not_http(call)
         case _:

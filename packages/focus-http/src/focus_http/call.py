@@ -72,6 +72,11 @@ class Failure:
         return failure
 
     @classmethod
+    def closed(cls, call: Call) -> Failure:
+        """The client was closed before the request was sent again."""
+        return cls._of(ServerUnavailableError, call, "the client was closed; nothing was sent")
+
+    @classmethod
     def late(cls, call: Call) -> Failure:
         """The deadline passed after the request was sent."""
         limit = f"in {READ_S:g} s without a byte" if call.timeout is None else f"within {call.timeout:g} s"

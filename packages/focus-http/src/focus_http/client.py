@@ -107,7 +107,9 @@ class JsonClient:
         return await self._acall("GET", path, None, timeout, retry)
 
     def close(self) -> None:
-        """Close every connection, of every thread and loop; requests in flight fail. Safe to call again.
+        """Close every connection, of every thread and loop. Safe to call again.
+
+        Requests in flight fail, and so do those that wait to be sent again.
 
         Sessions of loops that run at the moment close in those loops' next turn.
         """
@@ -142,11 +144,11 @@ class JsonClient:
 
     def _call(self, method: str, path: str, body: bytes | None, timeout: float | None, retry: bool | None) -> HttpReply:
         # Before the clock starts: the first use imports the HTTP library.
-        self._here().pool_for(self._endpoint)
+        pool = self._here().pool_for(self._endpoint)
         call = self._new_call(method, path, body, timeout)
 
         def attempt() -> HttpReply | Failure:
-            return self._judge(call, self._here().pool_for(self._endpoint).send(call))
+            return self._judge(call, Failure.closed(call) if pool.closed else pool.send(call))
 
         outcome = attempt()
         if isinstance(outcome, Failure) and outcome.never_started and (self._retry if retry is None else retry):
@@ -156,12 +158,11 @@ class JsonClient:
     async def _acall(
         self, method: str, path: str, body: bytes | None, timeout: float | None, retry: bool | None
     ) -> HttpReply:
-        await self._here().session_for(self._endpoint)
+        session = await self._here().session_for(self._endpoint)
         call = self._new_call(method, path, body, timeout)
 
         async def attempt() -> HttpReply | Failure:
-            session = await self._here().session_for(self._endpoint)
-            return self._judge(call, await session.send(call))
+            return self._judge(call, Failure.closed(call) if session.closed else await session.send(call))
 
         outcome = await attempt()
         if isinstance(outcome, Failure) and outcome.never_started and (self._retry if retry is None else retry):

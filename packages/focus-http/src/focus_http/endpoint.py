@@ -86,6 +86,10 @@ def _address(base_url: str) -> tuple[str, int]:
         raise InvalidRequestError(f"base_url must not have a query or a fragment; {example}")
     if not _HEADER_VALUE.fullmatch(base_url) or " " in base_url or "\t" in base_url:
         raise InvalidRequestError(f"base_url holds blanks, control characters or non-ASCII characters; {example}")
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        raise InvalidRequestError(f"base_url has a host with an empty or too long part; {example}") from None
     return host, port or (443 if parts.scheme == "https" else 80)
 
 

@@ -17,7 +17,7 @@ from focus_types.errors import (
     ServerUnavailableError,
 )
 
-__all__ = ["ErrorRefiner", "error_for", "no_workers"]
+__all__ = ["ErrorRefiner", "error_for", "lost_upstream", "no_workers"]
 
 type ErrorRefiner = Callable[[int, str, bytes], type[BackendError] | None]
 """(status, the server's message, body) to a more exact error class, or None."""
@@ -29,6 +29,8 @@ _HINTS = {
     405: "check base_url",
     413: "the request is larger than the server, or a proxy before it, accepts",
 }
+_NEVER_SENT = (b"connection failure", b"connection timeout", b"overflow", b"refused stream")
+_REASON_BYTES = 2000
 _MESSAGE_CHARS = 1000
 _LARGEST_ERROR_BODY = 2**20
 
@@ -45,10 +47,7 @@ def error_for(reply: HttpReply, *, backend: str, refine: ErrorRefiner | None = N
     kind = _class_of(status)
     fields = _fields(reply.body)
     if 300 <= status < 400:
-        target = (
-            urlsplit(reply.headers.get("location", "")).netloc.rpartition("@")[2] or "another path of the same host"
-        )
-        text = f"it redirects to {target}; redirects are never followed, set base_url to the final address"
+        text = f"it redirects to {_target(reply)}; redirects are never followed, set base_url to the final address"
     else:
         message = _message(fields, reply)
         if no_workers(reply):
@@ -81,6 +80,23 @@ def no_workers(reply: HttpReply) -> bool:
     return code == "no_available_workers" or (
         code == "model_not_found" and "no worker" in _message(fields, reply).lower()
     )
+
+
+def lost_upstream(reply: HttpReply) -> bool:
+    """Whether a proxy says that its connection to the server broke, perhaps after the request had started.
+
+    Envoy answers that with 503, as it answers a server that it could not reach, and gives the reason in words.
+    """
+    text = reply.body[:_REASON_BYTES]
+    return b"reset before headers" in text and not any(reason in text for reason in _NEVER_SENT)
+
+
+def _target(reply: HttpReply) -> str:
+    try:
+        host = urlsplit(reply.headers.get("location", "")).netloc.rpartition("@")[2]
+    except ValueError:
+        return "an unreadable address"
+    return host or "another path of the same host"
 
 
 def _class_of(status: int) -> type[BackendError]:

@@ -105,7 +105,9 @@ class Watch:
         self._refusals = self._refusals + 1 if refused else 0
         now = self._loop.time()
         if self._refusals >= REFUSALS:
-            for silent in [one for one in self._waiting if now - one.since >= SILENCE_S]:
+            # A scope whose own deadline has just come can be changed no more.
+            over = [one for one in self._waiting if now - one.since >= SILENCE_S and not one.scope.expired()]
+            for silent in over:
                 silent.refused = True
                 silent.scope.reschedule(now)
                 self.discard(silent)

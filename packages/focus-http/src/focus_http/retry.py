@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import tenacity
 
 from focus_http.call import Call, Failure
-from focus_http.errors import ErrorRefiner, error_for, no_workers
+from focus_http.errors import ErrorRefiner, error_for, lost_upstream, no_workers
 from focus_http.reply import HttpReply
 
 __all__ = ["again", "again_async", "judge"]
@@ -28,7 +28,7 @@ def judge(call: Call, reply: HttpReply, refine: ErrorRefiner | None) -> HttpRepl
     if 200 <= reply.status < 300:
         return reply
     error = error_for(reply, backend=call.name, refine=refine)
-    never_started = reply.status in (429, 503) or no_workers(reply)
+    never_started = (reply.status in (429, 503) and not lost_upstream(reply)) or no_workers(reply)
     return Failure(error, never_started, _retry_after(reply) if never_started else None)
 
 

@@ -27,9 +27,10 @@ _KEEPALIVE_S = 4.0
 
 
 class Pool:
-    """The connections of one client; closing and then using it again opens new ones."""
+    """The connections of one client."""
 
     def __init__(self, endpoint: Endpoint) -> None:
+        self.closed: bool = False
         self._endpoint = endpoint
         self._headers = list(endpoint.headers.items())
         self._network = _Network(endpoint)
@@ -42,7 +43,8 @@ class Pool:
         )
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection, for good."""
+        self.closed = True
         self._pool.close()
 
     def send(self, call: Call) -> HttpReply | Failure:
