@@ -67,7 +67,7 @@ def main() -> int:
         done = subprocess.run([sys.executable, str(_FOLDER / f"{name}.py")], stdout=subprocess.PIPE, text=True)
         failed += done.returncode != 0
         print(f"\n## {title}\n\n{summary(name)}\n\n`tests/bench/{name}.py`", end="")
-        print("" if done.returncode == 0 else f" ended with status {done.returncode}.")
+        print("" if done.returncode == 0 else f" ended with status {done.returncode}: a bound was missed in this run.")
         print(f"\n```text\n{done.stdout.rstrip()}\n```", flush=True)
     return int(failed > 0)
 
