@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,10 +14,17 @@ from servers import sglang, vllm
 
 __all__: list[str] = []
 
+MODELS: dict[str, Callable[[], list[str]]] = {
+    # This server was started in a folder of its own and tells a path below it.
+    "vllm": lambda: ["--model", str(vllm.model_folder("script"))],
+    "sglang": lambda: ["--model", str(sglang.model_folder())],
+    "pooling": list,
+}
+
 
 def check(capsys: pytest.CaptureFixture[str], url: str, backend: str, *options: str) -> tuple[int, Any]:
     """Exit status and JSON of one check; the readable form is printed."""
-    command = [sys.executable, "-m", "focus_cli", "check", url, "--backend", backend, *options]
+    command = [sys.executable, "-m", "focus_cli", "check", url, "--backend", backend, *MODELS[backend](), *options]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=240)
     with capsys.disabled():
         print(f"\n$ focus check {url} {' '.join(command[5:])}\n{shown.stdout}{shown.stderr}exit {shown.returncode}")

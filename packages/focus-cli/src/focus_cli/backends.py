@@ -28,6 +28,8 @@ _ELSEWHERE = {
 }
 _KEY = "FOCUS_API_KEY"
 _OPENAI_KEY = "OPENAI_API_KEY"
+_NO_KEY = "EMPTY"
+"""What vLLM servers without a key are usually sent."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ def open_server(target: Target, params: SamplingParams) -> VLLMPolicy | SGLangPo
     """The policy of a vLLM or SGLang server."""
     url, key = target.address(), read_key(target.api_key_env, _KEY)
     if target.backend == "vllm":
+        key = key or _NO_KEY
         with _installed("focus-vllm"):
             from focus_vllm import VLLMPolicy
         served = ask_model(url, key, target.served_model)
@@ -95,7 +98,7 @@ def open_server(target: Target, params: SamplingParams) -> VLLMPolicy | SGLangPo
             format=format,
             served_model=served.name,
             base_url=root_of(url) + "/v1",
-            api_key=key or "EMPTY",
+            api_key=key,
             default_params=params,
         )
     with _installed("focus-sglang"):
@@ -115,11 +118,11 @@ def open_server(target: Target, params: SamplingParams) -> VLLMPolicy | SGLangPo
 
 def open_critic(target: Target) -> VLLMCritic:
     """The critic of a pooling server."""
-    url, key = target.address(), read_key(target.api_key_env, _KEY)
+    url, key = target.address(), read_key(target.api_key_env, _KEY) or _NO_KEY
     with _installed("focus-http"):
         from focus_critic import VLLMCritic
     served = ask_model(url, key, target.served_model)
-    return VLLMCritic(base_url=root_of(url), model=served.name, api_key=key or "EMPTY")
+    return VLLMCritic(base_url=root_of(url), model=served.name, api_key=key)
 
 
 def _format(target: Target, served: ServedModel) -> tuple[str, PolicyFormat[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from focus_format import PolicyFormat
@@ -20,6 +21,8 @@ def resolve(model: str, profile: str | None) -> PolicyFormat[Any]:
         ImportError: A tokenizer is to be loaded and transformers is not installed.
     """
     if model != BYTE:
+        # Only tokenizers are needed, so advice to install a framework would mislead.
+        os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
         return PolicyFormat.resolve(model, profile=profile)
     from focus_testing.tokenizer import ByteTokenizer
 

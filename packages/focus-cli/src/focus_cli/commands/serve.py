@@ -6,6 +6,7 @@ import signal
 import threading
 from dataclasses import fields
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
@@ -18,7 +19,7 @@ from focus_types import InvalidRequestError
 if TYPE_CHECKING:
     from focus_testing import Engine, Fault
 
-__all__ = ["parse_fault", "serve"]
+__all__ = ["Mode", "Wire", "parse_fault", "serve"]
 
 type Wire = Literal["vllm", "pooling", "sglang", "openai"]
 type Mode = Literal["raw", "tempered", "behavior"]
@@ -68,9 +69,7 @@ def serve(
         faults = [parse_fault(one) for one in fault or ()]
         engine = _engine(text, logprobs or _USUAL.get(wire, "raw"), context_length, seed)
         options: dict[str, Any] = {"model": model, "api_key": key, "token_delay": token_delay}
-        stop = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stop.set())
+        stop = _stop_signal()
         # A wire is checked by the server itself, which knows them.
         kind: Any = wire
         with serve_engine(engine, wire=kind, fault=faults, host=host, port=port, **options) as server:
@@ -80,6 +79,18 @@ def serve(
                 served += _forget(server.requests)
             served += _forget(server.requests)
         typer.echo(f"{served} requests")
+
+
+def _stop_signal() -> threading.Event:
+    """Set when the process is interrupted or terminated."""
+    stop = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    signal.signal(signal.SIGINT, handle)
+    signal.signal(signal.SIGTERM, handle)
+    return stop
 
 
 def parse_fault(text: str) -> Fault:
