@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -15,7 +15,7 @@ import pytest
 from focus_testing import ByteTokenizer, Engine, ScriptModel, serve
 from focus_testing.server import WireName
 from support.tinker_service import sampled, sampler_handle, serving
-from support.wheels import Wheels
+from support.wheels import Environment, Wheels
 
 PROGRAM = Path(__file__).with_name("program.py")
 DOWNSTREAM = PROGRAM.parents[1] / "downstream"
@@ -47,6 +47,7 @@ DISTRIBUTIONS = {
     "TinkerPolicy": "focus-tinker",
     "VLLMPolicy": "focus-vllm",
 }
+type Install = Callable[[str], Environment]
 type Target = WireName | Literal["none", "tinker"]
 
 
@@ -99,18 +100,18 @@ def seven(wire: WireName | Literal["none", "tinker"]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.requirement for case in CASES])
-def test_a_backend_alone(wheels: Wheels, tmp_path: Path, case: Case) -> None:
-    environment = wheels.environment(tmp_path / "environment", case.requirement)
-    installed = environment.distributions()
-    assert installed >= CORE
-    assert installed & HEAVY == case.installed
+def test_a_backend_alone(installed: Install, case: Case) -> None:
+    environment = installed(case.requirement)
+    distributions = environment.distributions()
+    assert distributions >= CORE
+    assert distributions & HEAVY == case.installed
     for program, wire in case.programs.items():
         with seven(wire) as target:
             report = environment.run(PROGRAM, DOWNSTREAM, program, target)
         assert (report["action"], report["exact"]) == (7, case.exact)
         assert HEAVY.isdisjoint(report["imported"])
         assert HEAVY.intersection(report["generated"]) <= case.loaded
-        with_critic = {"VLLMCritic"} if "focus-http" in installed else set[str]()
+        with_critic = {"VLLMCritic"} if "focus-http" in distributions else set[str]()
         assert set(report["starred"]) == case.present | with_critic
         expected = {
             name: f"focus.backends.{name} needs the distribution '{distribution}', which is not installed: install it,"
@@ -123,12 +124,12 @@ def test_a_backend_alone(wheels: Wheels, tmp_path: Path, case: Case) -> None:
         assert report["missing"] == expected
 
 
-def test_the_core_is_six_distributions(wheels: Wheels, tmp_path: Path) -> None:
-    assert wheels.environment(tmp_path / "environment", "focus").distributions() == CORE
+def test_the_core_is_six_distributions(installed: Install) -> None:
+    assert installed("focus").distributions() == CORE
 
 
-def test_everything(wheels: Wheels, tmp_path: Path) -> None:
-    environment = wheels.environment(tmp_path / "environment", "focus[all]")
+def test_everything(installed: Install, wheels: Wheels) -> None:
+    environment = installed("focus[all]")
     assert environment.distributions() >= wheels.names()
     code = """
 import importlib, json, sys
@@ -148,8 +149,8 @@ print(json.dumps(sorted(sys.modules)))
     "name",
     ["focus-vllm", "focus-sglang", "focus-slime", "focus-openai", "focus-tinker", "focus-critic", "focus-testing"],
 )
-def test_a_distribution_without_the_others(wheels: Wheels, tmp_path: Path, name: str) -> None:
-    environment = wheels.environment(tmp_path / "environment", name)
+def test_a_distribution_without_the_others(installed: Install, name: str) -> None:
+    environment = installed(name)
     assert "focus" not in environment.distributions()
     module = name.replace("-", "_")
     eager = set(json.loads(SPEC.read_text())["modules"][module]) - {"VLLMCritic"}
@@ -157,8 +158,8 @@ def test_a_distribution_without_the_others(wheels: Wheels, tmp_path: Path, name:
     assert set(environment.run("-c", f"import {module}\n{code}")) >= eager
 
 
-def test_a_downstream_checker_reads_the_types_of_the_wheels(wheels: Wheels, tmp_path: Path) -> None:
-    environment = wheels.environment(tmp_path / "environment", "focus")
+def test_a_downstream_checker_reads_the_types_of_the_wheels(installed: Install, tmp_path: Path) -> None:
+    environment = installed("focus")
     program = tmp_path / "program"
     program.mkdir()
     (program / "number_game").symlink_to(DOWNSTREAM / "number_game")
