@@ -16,6 +16,11 @@ BY_COMMAND = {"ray_actors"}
 """Need something that is not installed; their pages give the command."""
 
 LINES: dict[str, list[str]] = {
+    "continuation": [
+        "turn 0: 53 sampled, exact=True, 511 ids",
+        "turn 3: 22 sampled, exact=True, 652 ids",
+        "compacted: exact=False, the earlier messages are not those of the prompt: they were edited or compacted",
+    ],
     "critic": [
         'call 1: add({"x": 2, "y": 3})',
         "from a function:    [-0.21, -0.87, -1.09]",
@@ -44,9 +49,35 @@ LINES: dict[str, list[str]] = {
         "top_k=20: this engine takes temperature and max_tokens alone",
         "the engine does not answer: the engine is gone",
     ],
+    "exactness": [
+        "raw       top_k -1 'h' -0.2877 False",
+        "raw       top_k  1 'h' -0.2877 False",
+        "tempered  top_k -1 'h' -0.1891 True",
+        "tempered  top_k  1 'h' -0.1891 False",
+        "behavior  top_k -1 'h' -0.1891 True",
+        "behavior  top_k  1 'h' +0.0000 True",
+        "cut character: 4 ids were sampled, their text has 5",
+        "spelled out: 10 ids were sampled, their text has 1",
+        "rendered again, the sampled ids are kept: False",
+        "extended, the sampled ids are kept: True",
+        "missing_logprobs: exact=False, 0 logprobs",
+        "  inexact_reason: log-probabilities were asked for and none came",
+        "wrong_prompt: exact=False, 53 logprobs",
+        "  inexact_reason: the server continued other prompt ids than the ones sent",
+        "filler: exact=False, 0 logprobs",
+        "  inexact_reason: a sampled token's log-probability is a filler for minus infinity",
+    ],
     "math_answer": [
         "'6 * 7 is 48.' reward 0 advantage -0.50 logprob -1.3863 ids 33 + 13",
         "'6 * 7 is 42.' reward 1 advantage +0.50 logprob -0.2877 ids 33 + 13",
+    ],
+    "parsers": [
+        """  call read({"path": "007", "lines": 20})""",
+        "  text '' reasoning 'I need the file.'",
+        """  call read({"lines": 1.0})""",
+        """  could not be read: '{"name": "read",}'""",
+        """  could not be read: '{"name": "read", "argum'""",
+        "  text 'Calls stand between <tool_call> and an end tag.' reasoning ''",
     ],
     "process_pool": [
         "prompt of 427 ids, under 10 kB as a pickle: True",
