@@ -1,7 +1,7 @@
 """Client CPU per conversation of `focus generate` and of the policy called directly.
 
-1,000 conversations at 256 in flight against `focus serve` in a process of its own, replies of 64 and of 512 tokens. Each
-row is a process of its own, start-up and imports left out by taking away the CPU of a run over one conversation.
+1,000 conversations at 256 in flight against `focus serve` in a process of its own, replies of 64 and of 512 tokens.
+Each figure is of a process of its own; start-up and imports are left out by taking away a run over one conversation.
 
 usage: uv run python tests/bench/cli.py
 """
@@ -31,7 +31,7 @@ def _conversation(number: int) -> dict[str, Any]:
     return {"id": number, "messages": [{"role": "user", "content": content}]}
 
 
-async def _direct(url: str, source: str, length: int) -> None:
+async def _direct(url: str, lines: list[str], length: int) -> None:
     """What a user writes without the command: the same calls on the same conversations."""
     from focus_cli.formats import resolve
     from focus_types import SamplingParams
@@ -49,8 +49,7 @@ async def _direct(url: str, source: str, length: int) -> None:
             policy.parse(result)
             assert result.exact_generation
 
-    with open(source, encoding="utf-8") as lines:
-        await asyncio.gather(*[one(json.loads(line)) for line in lines])
+    await asyncio.gather(*[one(json.loads(line)) for line in lines])
     await policy.aclose()
 
 
@@ -82,7 +81,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         text = folder / "text.txt"
-        text.write_text("on and on and " * 20, encoding="utf-8")
+        text.write_text("on and on and " * 2000, encoding="utf-8")
         serve = [sys.executable, "-m", "focus_cli", "serve", "--port", "0", "--text", str(text)]
         with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
@@ -109,6 +108,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) == 4:
-        asyncio.run(_direct(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+        asyncio.run(_direct(sys.argv[1], Path(sys.argv[2]).read_text().splitlines(), int(sys.argv[3])))
     else:
         main()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -252,3 +254,21 @@ def test_a_key_that_is_refused_ends_the_run(
     assert done.stderr.startswith("error: AuthenticationError: ")
     assert done.stderr.count("\n") == 1
     assert "sk-wrong" not in done.stderr
+
+
+def test_nothing_heavy_is_loaded_before_it_is_chosen() -> None:
+    code = "import sys, focus_cli\nprint(*sorted(sys.modules))"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    heavy = {
+        "rich",
+        "numpy",
+        "jinja2",
+        "transformers",
+        "openai",
+        "tinker",
+        "aiohttp",
+        "httpcore",
+        "httpx",
+        "focus_testing",
+    }
+    assert heavy & {name.partition(".")[0] for name in output.split()} == set()

@@ -10,7 +10,6 @@ import typer
 from focus_cli.failure import reported
 from focus_cli.formats import BYTE
 from focus_cli.records import Conversation, Record, Settings, make_record
-from focus_cli.terminal import new_console, show_legend, show_reply, show_text
 from focus_format import Policy, PreparedPrompt
 from focus_types import GenerateResult, SamplingParams
 
@@ -23,6 +22,7 @@ def demo(
 ) -> None:
     """Show a conversation with a tool, token by token: no server, no download, known probabilities."""
     with reported():
+        from focus_cli.terminal import new_console, show_legend, show_reply, show_text
         from focus_testing import DEMO_TOOLS, EmbeddedPolicy
 
         params = SamplingParams(temperature=temperature, max_tokens=128, logprobs=2, seed=seed)

@@ -11,10 +11,8 @@ import typer
 
 from focus_cli.failure import reported, say
 from focus_cli.formats import resolve
-from focus_cli.page import write_page
 from focus_cli.reading import read_records
 from focus_cli.records import Record
-from focus_cli.terminal import new_console, show_legend, show_reply
 from focus_format import PolicyFormat
 from focus_types import ChatCodec, InvalidRequestError
 
@@ -51,17 +49,30 @@ def show(
         codecs = _Codecs(model)
         pairs = [(record, codecs.of(record)) for record in replies]
         if html is None:
-            console = new_console()
-            show_legend(console)
-            for record, codec in pairs:
-                show_reply(console, record, codec)
-                console.print()
+            _print(pairs)
         else:
-            with html.open("w", encoding="utf-8") as page:
-                write_page(file.name, pairs, page.write)
-            say(f"{html}: {len(pairs)} replies")
+            _write(html, file.name, pairs)
         if left:
             say(f"{left} more replies: --limit, --line or --id shows them")
+
+
+def _print(replies: list[tuple[Record, ChatCodec | None]]) -> None:
+    # rich takes longer to load than most commands take to run.
+    from focus_cli.terminal import new_console, show_legend, show_reply
+
+    console = new_console()
+    show_legend(console)
+    for record, codec in replies:
+        show_reply(console, record, codec)
+        console.print()
+
+
+def _write(html: Path, heading: str, replies: list[tuple[Record, ChatCodec | None]]) -> None:
+    from focus_cli.page import write_page
+
+    with html.open("w", encoding="utf-8") as page:
+        write_page(heading, replies, page.write)
+    say(f"{html}: {len(replies)} replies")
 
 
 def _chosen(file: Path, lines: set[int], ids: set[str]) -> Iterator[Record]:
