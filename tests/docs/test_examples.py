@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -116,6 +117,12 @@ def test_example(name: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert [line for line in LINES[name] if line not in done.stdout.splitlines()] == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_of_exactness_prints_what_its_program_prints() -> None:
+    page = (ROOT / "docs" / "exactness.md").read_text(encoding="utf-8")
+    [output] = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert output.splitlines() == LINES["exactness"][:10]
 
 
 @pytest.mark.parametrize("name", sorted(BY_COMMAND))
