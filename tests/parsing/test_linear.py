@@ -10,11 +10,11 @@ import pytest
 
 from focus_parsing import ActionParser, HermesToolCallParser, QwenXMLToolCallParser
 from focus_types import GenerateResult, ToolTurn
-from support.large_replies import DENSE, HOSTILE, WELL_FORMED, WELL_FORMED_XML, Kind
+from support.large_replies import HOSTILE, WELL_FORMED, WELL_FORMED_XML, Kind
 
 __all__: list[str] = []
 
-KINDS = (WELL_FORMED, WELL_FORMED_XML, *HOSTILE, *DENSE)
+KINDS = (WELL_FORMED, WELL_FORMED_XML, *HOSTILE)
 
 
 def calls_of(work: Callable[[], object]) -> int:

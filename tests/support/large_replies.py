@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-__all__ = ["DENSE", "HOSTILE", "WELL_FORMED", "WELL_FORMED_XML", "Kind"]
+__all__ = ["HOSTILE", "WELL_FORMED", "WELL_FORMED_XML", "Kind"]
 
 
 class Kind(NamedTuple):
@@ -68,10 +68,6 @@ HOSTILE = (
     Kind("white space", "", " \n", "x"),
     Kind("white space after an opening", "<tool_call>", " \n", "x"),
     Kind("angle brackets", "", "<"),
-)
-
-# Tens of thousands of calls in one reply: the time is that of the records.
-DENSE = (
     Kind("many calls", "", CALL),
     Kind("many XML calls", "", CALL_XML),
     Kind("many calls in one block", "<tool_call>", '{"name": "f", "arguments": {}}\n', "</tool_call>"),

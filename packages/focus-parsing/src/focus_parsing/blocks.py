@@ -60,28 +60,31 @@ def last_opening(tags: Tags, at: int) -> int:
 
 def block_at(tags: Tags, first: int, last: int) -> Block | None:
     """The block that the openings from ``first`` to ``last`` open; None if the tag is only mentioned."""
-    text, start, begin, at = tags.text, tags.starts[first], tags.ends[last], last + 1
-    kind, content = tags.kinds[at], tags.past_space(begin)
+    text, kinds, starts = tags.text, tags.kinds, tags.starts
+    begin, at = tags.ends[last], last + 1
+    kind, content = kinds[at], tags.past_space(begin)
     complete = True
     objects: Sequence[dict[str, Member]] = ()
     functions: Sequence[Function] = ()
-    if kind == FUNCTION and content == tags.starts[at]:
+    if kind == FUNCTION and content == starts[at]:
         functions, at, complete = read_functions(tags, at, begin)
     elif text.startswith(("{", "["), content):
         objects, at = _read_json(tags, at, content)
-        complete = bool(objects) or tags.kinds[at] != EOF
+        complete = bool(objects) or kinds[at] != EOF
     elif kind == EOF and _FUNCTION_TAG.startswith(text[content : content + len(_FUNCTION_TAG)]):
         complete = False
     else:
-        while tags.kinds[at] not in ENDS_BLOCK:
+        while kinds[at] not in ENDS_BLOCK:
             at += 1
-        if tags.kinds[at] != TOOL_CALL_END:
+        if kinds[at] != TOOL_CALL_END:
             return None
-    cut = tags.starts[at]
-    stop = tags.ends[at] if tags.kinds[at] == EOF else cut
-    end = cut if complete else stop
-    at, stop = _past_ends(tags, at, stop)
-    return Block(start, stop, at, text, begin, end, complete, objects, functions)
+    end = stop = starts[at]
+    if kinds[at] == EOF:
+        stop = tags.ends[at]
+        end = end if complete else stop
+    elif kinds[at] == TOOL_CALL_END:
+        at, stop = _past_ends(tags, at, stop)
+    return Block(starts[first], stop, at, text, begin, end, complete, objects, functions)
 
 
 def bare_function(tags: Tags, at: int) -> Block | None:

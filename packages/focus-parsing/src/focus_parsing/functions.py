@@ -50,14 +50,13 @@ def read_functions(tags: Tags, at: int, begin: int, until: int = -1) -> tuple[Se
         position = ends[at]
         if kind == FUNCTION:
             name = tags.name(at)
-            sound = sound and name != ""
-            functions.append(Function(name, {}))
+            sound = sound and bool(name)
+            functions.append(Function(name or "", {}))
             is_open = True
-        elif kind == PARAMETER and tags.is_closed(at):
+        elif kind == PARAMETER and (name := tags.name(at)) is not None:
             end = tags.value_end(at + 1)
             if end < 0:
                 return (), tags.next_call(at + 1), False
-            name = tags.name(at)
             if is_open and name and name not in functions[-1].parameters:
                 functions[-1].parameters[name] = text[position : starts[end]]
             else:

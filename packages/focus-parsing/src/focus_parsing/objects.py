@@ -27,9 +27,10 @@ def _refuse(constant: str) -> Never:
 
 # Numbers stay text in the raw slices, so they are not converted: that has limits (digits) and costs time.
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_int=len, parse_float=len)
-_KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+)"[ \t\n\r]*:[ \t\n\r]*')
-_START = re.compile(r"[ \t\n\r]*\{(?:[ \t\n\r]*(\}))?")
-_NEXT_MEMBER = re.compile(r"[ \t\n\r]*([,}])")
+_SPACE = r"[ \t\n\r]*"
+_KEY = rf'"([^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+)"{_SPACE}:{_SPACE}'
+_FIRST_MEMBER = re.compile(rf"{_SPACE}\{{{_SPACE}(?:{_KEY}|\}})")
+_NEXT_MEMBER = re.compile(rf"{_SPACE}(?:,{_SPACE}{_KEY}|\}})")
 _NEXT_ITEM = re.compile(r"[ \t\n\r]*([,\]])")
 _QUOTE = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+(?=")', re.DOTALL)
 _STRING_BODY = re.compile(r'[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+')
@@ -87,23 +88,20 @@ def _list(text: str) -> Sequence[dict[str, Member]]:
 
 def _object(text: str, at: int) -> tuple[dict[str, Member], int]:
     members: dict[str, Member] = {}
-    start = _START.match(text, at)
-    if start is None:
-        raise ValueError("no object")
-    separator, at = start[1], start.end()
-    while separator != "}":
-        written = _KEY.match(text, at)
-        if written is None:
-            raise ValueError("no key")
-        key = written[1] if "\\" not in written[1] else _DECODER.decode(f'"{written[1]}"')
-        at = written.end()
-        value, end = _DECODER.raw_decode(text, at)
-        following = _NEXT_MEMBER.match(text, end)
-        if following is None or key in members:
-            raise ValueError("no separator, or a repeated key")
-        members[key] = Member(value, text[at:end])
-        separator, at = following[1], following.end()
-    return members, at
+    written = _FIRST_MEMBER.match(text, at)
+    while written:
+        key = written[1]
+        if key is None:  # the closing brace
+            return members, written.end()
+        if "\\" in key:
+            key = _DECODER.decode(f'"{key}"')
+        start = written.end()
+        value, end = _DECODER.raw_decode(text, start)
+        if key in members:
+            break
+        members[key] = Member(value, text[start:end])
+        written = _NEXT_MEMBER.match(text, end)
+    raise ValueError("not an object, or one with a repeated key")
 
 
 def json_end(tags: Tags, at: int, begin: int) -> int:

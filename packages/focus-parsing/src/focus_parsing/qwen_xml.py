@@ -11,7 +11,7 @@ from focus_parsing.action import ActionParser
 from focus_parsing.blocks import Block
 from focus_parsing.functions import Function
 from focus_parsing.json_text import encodable, string_json
-from focus_parsing.schema import Types, parameter_types
+from focus_parsing.schema import UNKNOWN, Types, parameter_types
 from focus_parsing.turn import read_turn
 from focus_parsing.values import value_json
 from focus_types import ActionKind, GenerateResult, TokenId, ToolCall, ToolTurn
@@ -70,6 +70,6 @@ class QwenXMLToolCallParser(ActionParser[ToolTurn]):
     def _call(self, function: Function) -> ToolCall:
         members: list[str] = []
         for key, raw in function.parameters.items():
-            types = self._types.get((function.name, key), frozenset())
+            types = self._types.get((function.name, key), UNKNOWN)
             members.append(f"{string_json(key)}: {value_json(raw, types)}")
         return ToolCall(name=function.name, arguments="{" + ", ".join(members) + "}")

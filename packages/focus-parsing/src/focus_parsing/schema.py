@@ -7,13 +7,13 @@ from typing import Any, cast
 
 from focus_types import InvalidRequestError
 
-__all__ = ["Types", "declared_types", "parameter_types"]
+__all__ = ["UNKNOWN", "Types", "declared_types", "parameter_types"]
 
 type Types = frozenset[str]
 """JSON Schema type names; empty if nothing is known."""
 
 _NAMES = frozenset(("null", "integer", "number", "boolean", "object", "array", "string"))
-_UNKNOWN: Types = frozenset()
+UNKNOWN: Types = frozenset()
 
 
 def parameter_types(tools: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Types]:
@@ -48,13 +48,13 @@ def declared_types(schema: Any) -> Types:
     if "type" in given:
         names = _sequence(given["type"]) or [given["type"]]
         known = frozenset(name for name in names if isinstance(name, str))
-        return known if known <= _NAMES and len(known) == len(set(map(repr, names))) else _UNKNOWN
+        return known if known <= _NAMES and len(known) == len(set(map(repr, names))) else UNKNOWN
     for key in ("anyOf", "oneOf"):
         if key in given:
             alternatives = [declared_types(part) for part in _sequence(given[key])]
-            return _UNKNOWN.union(*alternatives) if all(alternatives) else _UNKNOWN
+            return UNKNOWN.union(*alternatives) if all(alternatives) else UNKNOWN
     if "allOf" in given:
-        return _UNKNOWN.union(*(declared_types(part) for part in _sequence(given["allOf"])))
+        return UNKNOWN.union(*(declared_types(part) for part in _sequence(given["allOf"])))
     return frozenset(_type_of(value) for value in _sequence(given.get("enum")))
 
 

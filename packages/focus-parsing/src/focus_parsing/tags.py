@@ -45,6 +45,9 @@ _FOLLOWS = {
     PARAMETER_END: frozenset((PARAMETER, FUNCTION_END, TOOL_CALL_END, FUNCTION, TOOL_CALL_OPEN, EOF)),
     FUNCTION_END: frozenset((TOOL_CALL_END, FUNCTION, TOOL_CALL_OPEN, EOF)),
     TOOL_CALL_END: frozenset((TOOL_CALL_OPEN, EOF)),
+    FUNCTION: frozenset[int](),
+    THINK: frozenset[int](),
+    THINK_END: frozenset[int](),
 }
 
 
@@ -95,10 +98,10 @@ class Tags:
         """Whether a function or parameter tag has its ``>``."""
         return self.text[self.ends[at] - 1] == ">"
 
-    def name(self, at: int) -> str:
-        """What a function or parameter tag names, stripped; empty if its ``>`` is missing."""
+    def name(self, at: int) -> str | None:
+        """What a function or parameter tag names, stripped; None if its ``>`` is missing."""
         if not self.is_closed(at):
-            return ""
+            return None
         return self.text[self.text.index("=", self.starts[at]) + 1 : self.ends[at] - 1].strip()
 
     def starts_line(self, at: int) -> bool:
@@ -125,12 +128,13 @@ class Tags:
     @cached_property
     def _values(self) -> tuple[list[int], list[int]]:
         """``value_end`` and ``next_call`` of every tag, from right to left, so that no text is searched twice."""
-        last = len(self.kinds) - 1
+        text, kinds, starts, ends = self.text, self.kinds, self.starts, self.ends
+        last = len(kinds) - 1
         value_ends, next_calls = [-1] * (last + 1), [last] * (last + 1)
         unmatched: list[int] = []
+        end, call, following, after = -1, last, EOF, starts[last]
         for at in range(last - 1, -1, -1):
-            kind, following = self.kinds[at], self.kinds[at + 1]
-            end, call = value_ends[at + 1], next_calls[at + 1]
+            kind, gap = kinds[at], text[ends[at] : after]
             if kind == TOOL_CALL_OPEN:
                 if following == FUNCTION and self._opens_call(at):
                     call = at
@@ -139,11 +143,12 @@ class Tags:
             elif kind == PARAMETER:
                 if self.starts_line(at) and self.is_closed(at):
                     end = at
-            elif following in _FOLLOWS.get(kind, ()) and self.adjoins(at):
+            elif following in _FOLLOWS[kind] and (not gap or gap.isspace()):
                 end = at
             if kind == TOOL_CALL_END:
                 unmatched.append(at)
             value_ends[at], next_calls[at] = end, call
+            following, after = kind, starts[at]
         return value_ends, next_calls
 
     @cached_property

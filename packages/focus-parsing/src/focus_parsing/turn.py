@@ -113,11 +113,10 @@ class _Reader:
                 opening = at if opening < 0 else opening
                 continue
             blocks.append(block)
-            close = next((i for i in range(at, block.next) if kinds[i] == THINK_END), -1)
-            if close >= 0:
+            if THINK_END in kinds[at : block.next]:
                 self.decoded[block.start] = self.calls_of(block)
                 if not self.decoded[block.start]:
-                    return blocks, opening, close
+                    return blocks, opening, kinds.index(THINK_END, at)
         return blocks, opening, -1
 
     def items(self, at: int, begin: int) -> Iterator[tuple[int, Block | None]]:
@@ -127,11 +126,12 @@ class _Reader:
             at: Index of the first tag to read.
             begin: Where the stretch to read begins in the text.
         """
-        tags, first = self.tags, at
-        while (kind := tags.kinds[at]) != EOF:
+        tags, kinds, first = self.tags, self.tags.kinds, at
+        while (kind := kinds[at]) != EOF:
             block, last = None, at
             if kind == TOOL_CALL_OPEN:
-                last = last_opening(tags, at)
+                if kinds[at + 1] == TOOL_CALL_OPEN:
+                    last = last_opening(tags, at)
                 block = block_at(tags, at, last)
             elif kind == FUNCTION and self.bare:
                 if tags.starts_line(at) or (at == first and tags.blank(begin, tags.starts[at])):
@@ -180,8 +180,9 @@ class _Reader:
             start, after = tags.ends[close], close + 1
             if tags.kinds[after] != THINK or not tags.adjoins(close):
                 return self.keep(start, len(tags.text), self.blocks(after, start))
-            close = next((i for i in range(after, len(tags.kinds)) if tags.kinds[i] == THINK_END), -1)
-            if close < 0:
+            try:
+                close = tags.kinds.index(THINK_END, after)
+            except ValueError:
                 return self.keep_open(start, list(self.blocks(after, start)))
 
     def reason(self, start: int, end: int) -> None:
