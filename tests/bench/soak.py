@@ -35,8 +35,9 @@ from support.waiting import until
 __all__: list[str] = []
 
 PARAMS = SamplingParams(temperature=1.0, max_tokens=8, logprobs=0)
-# The share of requests after which memory is first taken, and after which the server goes away.
-WARM, OUTAGE_AT = 0.25, 0.4
+# Shares of the requests: when the server goes away, and when memory is taken. The second half must hold it level.
+OUTAGE_AT = 0.4
+MEMORY_AT = (0.25, 0.5, 0.75, 1.0)
 GROWTH = 1.1
 
 
@@ -68,7 +69,7 @@ class Tally:
     given_up: set[int] = field(default_factory=set[int])
     """Ended with an error that says that nothing was run."""
     memory: list[int] = field(default_factory=list[int])
-    """Resident KiB: when warm, and at the end."""
+    """Resident KiB at `MEMORY_AT`."""
 
 
 def resident() -> int:
@@ -116,8 +117,6 @@ async def soak(args: argparse.Namespace, server: Process, port: str, tally: Tall
         await until(lambda: len(tally.ended) >= share * args.requests, seconds=3600)
 
     async def fail() -> None:
-        await reached(WARM)
-        tally.memory.append(resident())
         await reached(OUTAGE_AT)
         await asyncio.to_thread(server.tell, "down")
         print(f"{len(tally.ended)} requests have ended; the server is gone", flush=True)
@@ -125,11 +124,16 @@ async def soak(args: argparse.Namespace, server: Process, port: str, tally: Tall
         await asyncio.to_thread(server.tell, f"up {port}")
         print(f"{len(tally.ended)} requests have ended; the server is back", flush=True)
 
+    async def weigh() -> None:
+        for share in MEMORY_AT:
+            await reached(share)
+            tally.memory.append(resident())
+
     async with asyncio.TaskGroup() as group:
+        group.create_task(weigh())
         group.create_task(fail())
         for _ in range(args.in_flight):
             group.create_task(work())
-    tally.memory.append(resident())
     if pool is not None:
         pool.shutdown()
     await policy.aclose()
@@ -144,12 +148,13 @@ def judge(args: argparse.Namespace, tally: Tally, report: dict[str, Any], before
         print(f"{count:6} {outcome}{', sent more than once' if attempts else ''}")
     refused = {number for number, (_, attempts) in tally.ended.items() if attempts > 1} | tally.given_up
     recovered = 1 - len(tally.given_up) / max(1, len(refused))
-    growth = tally.memory[1] / tally.memory[0]
+    growth = tally.memory[-1] / tally.memory[MEMORY_AT.index(0.5)]
     after = threading.active_count(), files()
     print(f"the server saw {report['arrived']} requests, refused {report['refused']}, ran {sum(ran.values())}")
     print(f"{len(refused)} requests met a refusal, {recovered:.2%} of them were run in the end")
     print(f"most attempts of one request: {max(attempts for _, attempts in tally.ended.values())}")
-    print(f"memory: {tally.memory[0]} KiB when warm, {tally.memory[1]} KiB at the end ({growth:.2f} x)")
+    weights = ", ".join(f"{kib} KiB at {share:.0%}" for share, kib in zip(MEMORY_AT, tally.memory, strict=True))
+    print(f"memory: {weights}; the second half grew to {growth:.2f} x")
     print(f"threads and files: {before} before, {after} after; connections: {report['open']}")
     results = {number for number, (outcome, _) in tally.ended.items() if outcome == "result"}
     checks = {

@@ -13,16 +13,22 @@ from focus_format.exchange import Problem, TokenReply, TokenRequest
 from focus_types import ChatCodec, GenerateMeta, GenerateResult, LogprobMode, ProtocolError, TokenId
 from focus_types.meta import logprobs_match_sampling
 
-__all__ = ["build_result", "is_filler"]
+__all__ = ["build_result", "is_filler", "is_id"]
 
 # Servers write -inf, which JSON lacks, as -9999.0 (vLLM) or as the lowest float32 (SGLang).
 _FILLER = -9999.0
 _LOWEST = -3.4e38
+_ID_BOUND = 2**31
 
 
 def is_filler(logprob: float) -> bool:
     """Whether a server wrote this number for "impossible" or "not among the candidates"."""
     return logprob == _FILLER or logprob <= _LOWEST
+
+
+def is_id(token: int) -> bool:
+    """Whether a number can be a token id at all: tokenizers take 32 bits."""
+    return 0 <= token < _ID_BOUND
 
 
 def build_result(
@@ -31,11 +37,12 @@ def build_result(
     """The judged result, and the problems that were found on the way.
 
     Raises:
-        ProtocolError: An id is negative.
+        ProtocolError: A number that cannot be an id.
     """
     tokens = tuple(reply.tokens)
-    if tokens and min(tokens) < 0:
-        raise ProtocolError(f"the server returned the token id {min(tokens)}", request_id=reply.request_id)
+    for token in (min(tokens, default=0), max(tokens, default=0)):
+        if not is_id(token):
+            raise ProtocolError(f"the server returned the token id {token}", request_id=reply.request_id)
     problems = [*reply.problems, *_prompt_problems(request, reply), *_vocabulary_problems(tokens, codec)]
     logprobs = _logprobs(request, reply, len(tokens), problems)
     prompt_logprobs, prompt_top = _prompt_logprobs(request, reply, problems)

@@ -19,6 +19,10 @@ __all__ = ["INEXACT", "ApiToken", "NativeReply", "native_result"]
 INEXACT = "a chat API takes messages and returns no token ids: the prompt's ids are an estimate"
 
 
+# Rounding takes the log-probability of a certain token this far.
+_ABOVE_ZERO = 1e-3
+
+
 class _Candidate(msgspec.Struct):
     token: str
     logprob: float
@@ -100,6 +104,9 @@ def _logprobs(
     values = [token.logprob for token in reply.logprobs]
     if any(map(is_filler, values)):
         notes.append("a sampled token's log-probability is a filler for minus infinity")
+        return [], None
+    if max(values) > _ABOVE_ZERO:
+        notes.append(f"a log-probability of {max(values)} is above zero")
         return [], None
     if not sampling.logprobs:
         return values, None

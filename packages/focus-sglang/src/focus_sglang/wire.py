@@ -5,7 +5,7 @@ Pure mapping, shared by every transport that carries it; no I/O, and nothing but
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 from focus_format.exchange import Problem, TokenReply, TokenRequest
@@ -180,11 +180,17 @@ def _columns(entries: object, where: str) -> tuple[list[float | None], tuple[int
         raise _broken(f"{where} is no list")
     if not entries:
         return [], ()
+    values: Sequence[Any]
     try:
         values, ids, *_ = zip(*entries, strict=True)
     except (TypeError, ValueError):
         raise _broken(f"{where} holds something other than [logprob, id, text]") from None
     kinds: set[type[Any]] = set(map(type, values))
+    try:
+        if int in kinds:
+            values = [float(value) if type(value) is int else value for value in values]
+    except OverflowError:
+        raise _broken(f"{where} holds a log-probability that no float can hold") from None
     if not kinds <= {float, int, type(None)}:
         raise _broken(f"{where} holds a log-probability that is no number")
     return list(values), _ids(list(ids), where)
@@ -219,7 +225,7 @@ def _weight_versions(meta: Mapping[str, Any], count: int) -> tuple[tuple[str, in
     if _is_list(spans):
         try:
             return tuple((str(s["version"]), int(s["start"]), int(s["end"])) for s in spans)
-        except (TypeError, KeyError, ValueError):
+        except (TypeError, KeyError, ValueError, OverflowError):
             return ()
     last = meta.get("weight_version")
     # Older servers tell the version at the end alone: which tokens came from it, nobody knows.

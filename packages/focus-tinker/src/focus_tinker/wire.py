@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from focus_format.exchange import TokenReply, TokenRequest
+from focus_format.result import is_id
 from focus_tinker.stops import Stops
 from focus_types import ChatCodec, InvalidRequestError, ProtocolError, TokenId
 
@@ -71,8 +72,9 @@ def decode_response(
         raise ProtocolError(f"Tinker returned {len(response.sequences)} sequences, 1 was asked for")
     sequence = response.sequences[0]
     tokens = sequence.tokens
-    if any(type(token) is not int for token in tokens):
-        raise ProtocolError("Tinker returned token ids that are not integers", request_id=sequence.sequence_id)
+    # Here already, because finding a stop string decodes them.
+    if not all(type(token) is int and is_id(token) for token in tokens):
+        raise ProtocolError("Tinker returned token ids that are not integers from 0 to 2147483647", request_id=sequence.sequence_id)
     ending = stops.ending(tokens, sequence.stop_reason, codec)
     reply = TokenReply(
         tokens=tokens[: ending.length],
