@@ -74,7 +74,9 @@ def decode_response(
     tokens = sequence.tokens
     # Here already, because finding a stop string decodes them.
     if not all(type(token) is int and is_id(token) for token in tokens):
-        raise ProtocolError("Tinker returned token ids that are not integers from 0 to 2147483647", request_id=sequence.sequence_id)
+        raise ProtocolError(
+            "Tinker returned token ids that are not integers from 0 to 2147483647", request_id=sequence.sequence_id
+        )
     ending = stops.ending(tokens, sequence.stop_reason, codec)
     reply = TokenReply(
         tokens=tokens[: ending.length],
