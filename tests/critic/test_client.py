@@ -9,7 +9,14 @@ import httpx
 import pytest
 
 from focus_critic import VLLMCritic, score
-from focus_types import AuthenticationError, BackendError, ProtocolError, ScoringError, ServerUnavailableError
+from focus_types import (
+    AuthenticationError,
+    BackendError,
+    InvalidRequestError,
+    ProtocolError,
+    ScoringError,
+    ServerUnavailableError,
+)
 from support.value_model import MODEL, FakeClient, Reply, known, pooling, token_ids
 
 __all__: list[str] = []
@@ -94,6 +101,20 @@ async def test_a_value_that_is_no_finite_number_is_named(data: Any) -> None:
         await critic_with(FakeClient(answers={"context": reply})).predict(["context", "other"])
     assert caught.value.index == 1
     assert caught.value.values == (0.5, None)
+
+
+async def test_a_key_that_is_echoed_is_not_shown() -> None:
+    echo = Reply({"error": {"message": "Incorrect API key provided: sesame-123"}}, 401)
+    critic = critic_with(FakeClient(answers={"context": echo}), api_key="sesame-123")
+    with pytest.raises(AuthenticationError, match=r"provided: \*\*\*") as caught:
+        await critic.predict(["context"])
+    assert "sesame-123" not in f"{caught.value.body}{critic!r}"
+
+
+@pytest.mark.parametrize("changed", [{"base_url": None}, {"base_url": "server"}, {"api_key": "line\nbreak"}])
+async def test_an_address_or_a_key_that_cannot_be_sent(changed: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequestError):
+        VLLMCritic(**{"base_url": "http://server", "model": MODEL, "client": FakeClient(), **changed})
 
 
 async def test_items_in_another_order() -> None:

@@ -8,6 +8,8 @@ import pickle
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -92,10 +94,15 @@ def test_a_timeout_that_cannot_be_kept_is_refused(timeout: Any) -> None:
         Critic.from_fn(lambda contexts: [0.0 for _ in contexts], timeout=timeout)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), "0.5", None])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), "0.5", None, True, 10**400, 1j, [0.5]])
 def test_a_constant_is_a_finite_number(value: Any) -> None:
     with pytest.raises(InvalidRequestError, match="value must be a finite number"):
         Critic.constant(value)
+
+
+@pytest.mark.parametrize("value", [0.5, np.float32(0.5), np.float64(0.5), Decimal("0.5"), Fraction(1, 2)])
+def test_a_constant_of_any_library(value: Any) -> None:
+    assert asyncio.run(Critic.constant(value).predict(["a"])) == [0.5]
 
 
 def test_from_fn_takes_a_function() -> None:
@@ -205,8 +212,9 @@ class Scalar:
         [np.float32(0.5), np.float64(-1.0)],
         Tensor([0.5, -1.0]),
         [Scalar(0.5), Scalar(-1.0)],
+        [Decimal("0.5"), Fraction(-1)],
     ],
-    ids=["list", "tuple", "array", "half array", "numpy scalars", "tensor", "tensor scalars"],
+    ids=["list", "tuple", "array", "half array", "numpy scalars", "tensor", "tensor scalars", "exact numbers"],
 )
 async def test_numbers_of_every_library(predicted: Any) -> None:
     values = await Critic.from_fn(lambda contexts: predicted).predict(["a", "b"])
@@ -230,6 +238,10 @@ async def test_numbers_of_every_library(predicted: Any) -> None:
         ([0.5, None], 1, "context 1 is no number but NoneType"),
         (np.array([[0.5], [0.6]]), 0, "context 0 is no number but list; .* flat sequence"),
         ([0.5, 1j], 1, "context 1 is no number but complex"),
+        ([0.5, np.array([0.5, 0.6])], 1, "context 1 is no number but ndarray"),
+        ([0.5, 10**400], 1, "context 1 is no number but int"),
+        ([0.5, Decimal("sNaN")], 1, "context 1 is no number but Decimal"),
+        ((0.5 for _ in range(2)), None, "a sequence of 2 numbers, got generator"),
         ([0.5, float("nan")], 1, "context 1 is nan"),
         ([float("inf"), float("nan")], 0, "context 0 is inf, and 1 more"),
     ],

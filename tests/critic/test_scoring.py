@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from focus_critic import Critic, score
-from focus_types import InvalidRequestError, RequestTimeoutError, ScoringError, ServerUnavailableError
+from focus_types import RequestTimeoutError, ScoringError, ServerUnavailableError
 
 __all__: list[str] = []
 
@@ -92,13 +92,60 @@ async def test_stop_iteration_in_the_worker_thread_does_not_hang() -> None:
         await score(Critic.from_fn(predict), ["a"])
 
 
-@pytest.mark.parametrize("contexts", ["one text", [b"bytes"], ["a", None], [["a"]]])
-async def test_contexts_that_are_no_texts(contexts: Any) -> None:
+@pytest.mark.parametrize(
+    ("contexts", "index", "complaint"),
+    [
+        ("one text", None, "got one text"),
+        (None, None, "a sequence of texts, got NoneType"),
+        ([b"bytes"], 0, "context 0 must be text, got bytes"),
+        (["a", None], 1, "context 1 must be text, got NoneType"),
+        ([["a"]], 0, "context 0 must be text, got list"),
+    ],
+)
+async def test_contexts_that_are_no_texts(contexts: Any, index: int | None, complaint: str) -> None:
     critic = Scripted([0.5])
-    with pytest.raises(ScoringError) as caught:
+    with pytest.raises(ScoringError, match=complaint) as caught:
         await score(critic, contexts)
-    assert isinstance(caught.value.__cause__, InvalidRequestError)
+    assert caught.value.index == index
     assert critic.calls == []
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf"), "3", True])
+async def test_a_timeout_that_cannot_be_kept_is_a_failure(timeout: Any) -> None:
+    critic = Scripted([0.5])
+    critic.timeout = timeout
+    with pytest.raises(ScoringError, match="timeout must be None or a finite number of seconds > 0"):
+        await score(critic, ["a"])
+    assert critic.calls == []
+
+
+async def test_what_is_no_critic_cannot_score() -> None:
+    no_critic: Any = [0.5]
+    with pytest.raises(ScoringError, match="AttributeError"):
+        await score(no_critic, ["a"])
+
+
+async def test_a_critic_of_critics() -> None:
+    async def slow(contexts: Sequence[str]) -> list[float]:
+        await asyncio.sleep(60)
+        return []
+
+    async def outer(contexts: Sequence[str]) -> list[float]:
+        return await score(inner, contexts)
+
+    for first, second in ((0.05, 30.0), (30.0, 0.05)):
+        inner = Critic.from_fn(slow, timeout=first)
+        with pytest.raises(ScoringError, match=r"no prediction within its timeout of 0\.05 s"):
+            await score(Critic.from_fn(outer, timeout=second), ["a"])
+
+
+async def test_a_cancellation_that_nobody_asked_for_is_a_failure() -> None:
+    async def predict(contexts: Sequence[str]) -> list[float]:
+        raise asyncio.CancelledError
+
+    with pytest.raises(ScoringError, match="cancelled its own prediction") as caught:
+        await score(Critic.from_fn(predict, timeout=30.0), ["a"])
+    assert isinstance(caught.value.__cause__, asyncio.CancelledError)
 
 
 def slow_once(blocker: threading.Event) -> Callable[[Sequence[str]], list[float]]:

@@ -83,6 +83,11 @@ def test_the_messages_are_left_as_they_were() -> None:
         ({"role": "developer", "content": "Be brief."}, "[developer]\nBe brief."),
         ({"role": "assistant", "content": "4", "reasoning_content": "2 + 2"}, "[assistant]\nreasoning: 2 + 2\n4"),
         ({"role": "assistant", "content": "4", "reasoning": "2 + 2"}, "[assistant]\nreasoning: 2 + 2\n4"),
+        (
+            {"role": "assistant", "content": "4", "reasoning": "2 + 2", "reasoning_content": "2 + 2"},
+            "[assistant]\nreasoning: 2 + 2\n4",
+        ),
+        ({"role": "assistant", "content": None, "refusal": "No."}, "[assistant]\nNo."),
         ({"role": "assistant", "content": None, "tool_calls": None}, "[assistant]"),
         ({"role": "tool", "content": "9", "name": "add"}, "[tool: add]\n9"),
         ({"role": "tool", "content": "9"}, "[tool]\n9"),

@@ -154,13 +154,15 @@ async def test_the_values_of_every_checkpoint(token_server: Server) -> None:
     [
         ((1, 2), [2], "position 2 is outside of the 2 tokens"),
         ((1, 2), [0, -1], "position -1 is outside"),
+        ((1, 2), [0.5], "positions must be integers, got 0.5"),
+        ((1, 2), [True], "positions must be integers, got True"),
         ((), [0], "the prompt is empty"),
         ((1, -2), [0], "token 1 of 2 is -2"),
         ("text", [0], "got text"),
     ],
 )
 async def test_positions_and_tokens_that_cannot_be(
-    token_server: Server, tokens: Any, positions: list[int], complaint: str
+    token_server: Server, tokens: Any, positions: Any, complaint: str
 ) -> None:
     token_server.requests.clear()
     with pytest.raises(InvalidRequestError, match=complaint):

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from focus_critic.transcript import transcript
-from focus_critic.values import as_floats, check_texts, check_timeout
+from focus_critic.values import as_float, as_floats, check_texts, check_timeout
 from focus_types import AnyRollout, InvalidRequestError
 
 __all__ = ["Critic", "PredictFn"]
@@ -106,10 +106,11 @@ class Critic(ABC):
 
 class _ConstantCritic(Critic):
     def __init__(self, value: Any, render: Callable[[AnyRollout], str] | None, timeout: float | None) -> None:
-        if not isinstance(value, int | float) or not math.isfinite(value):
+        number = as_float(value)
+        if number is None or isinstance(value, bool) or not math.isfinite(number):
             raise InvalidRequestError(f"value must be a finite number, got {value!r}")
         check_timeout("timeout", timeout)
-        self.value = float(value)
+        self.value = number
         self.render = render
         self.timeout = timeout
 

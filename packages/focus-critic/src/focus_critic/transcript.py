@@ -35,8 +35,8 @@ def transcript(messages: Sequence[Message]) -> str:
 
     Args:
         messages: OpenAI-shaped messages. ``content`` is text, ``None``, or a list of parts; a part that is not
-            text appears as its type, for example ``[image_url]``. Calls are read from ``tool_calls``, a
-            thought that a chat API keeps apart from ``reasoning`` or ``reasoning_content``.
+            text appears as its type, for example ``[image_url]``. Calls are read from ``tool_calls``, and what a
+            chat API keeps apart from ``reasoning`` or ``reasoning_content``, and from ``refusal``.
 
     Raises:
         InvalidRequestError: A message has no role, or holds a value that has no text form.
@@ -47,8 +47,10 @@ def transcript(messages: Sequence[Message]) -> str:
     for at, message in enumerate(messages):
         try:
             lines = [_label(message, calls)]
-            lines += [f"reasoning: {message[key]}" for key in _REASONING if message.get(key)]
-            lines.append(_content(message.get("content")))
+            # Some servers write one thought under both names.
+            thoughts = dict.fromkeys(_text(message[key]) for key in _REASONING if message.get(key))
+            lines += [f"reasoning: {thought}" for thought in thoughts]
+            lines += [_content(message.get("content")), _content(message.get("refusal"))]
             for call in message.get("tool_calls") or ():
                 count += 1
                 function: Mapping[str, Any] = call["function"]

@@ -8,6 +8,7 @@ import msgspec
 
 from focus_critic.pooling import PoolingReply
 from focus_http import HttpReply, JsonClient, decode_json, encode_json, error_for
+from focus_http.endpoint import Endpoint
 from focus_types import BackendError, ContextLengthError, InvalidRequestError
 
 __all__ = ["CallerTransport", "OwnTransport", "ServedModel", "Transport"]
@@ -74,19 +75,20 @@ class CallerTransport(Transport):
                 "client must have `await post(url, json=..., headers=..., timeout=...)`, as httpx.AsyncClient has;"
                 f" got {type(client).__name__}"
             )
-        self._url = f"{base_url}/pooling"
+        self._endpoint = Endpoint.of(base_url, api_key, None)
         self._headers = {"Authorization": f"Bearer {api_key}"}
         self._timeout = timeout
         self._client = client
 
     @override
     async def pool(self, body: dict[str, Any]) -> PoolingReply:
-        response = await self._client.post(self._url, json=body, headers=self._headers, timeout=self._timeout)
+        url = self._endpoint.url("/pooling")
+        response = await self._client.post(url, json=body, headers=self._headers, timeout=self._timeout)
         try:
             content = encode_json(response.json())
         except ValueError:
             content = b""
-        reply = HttpReply(response.status_code, {}, content, attempts=1, latency_s=0.0)
+        reply = HttpReply(response.status_code, {}, content, 1, 0.0, self._endpoint.redact)
         if reply.status != 200:
             raise error_for(reply, backend=_BACKEND, refine=_refine)
         return decode_json(reply, PoolingReply, backend=_BACKEND)

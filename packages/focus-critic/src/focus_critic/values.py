@@ -8,21 +8,25 @@ from typing import Any
 
 from focus_types import InvalidRequestError, ScoringError
 
-__all__ = ["as_floats", "check_texts", "check_timeout", "finite"]
+__all__ = ["as_float", "as_floats", "check_texts", "check_timeout", "finite"]
 
 
 def check_texts(contexts: Sequence[str]) -> list[str]:
     """The contexts as a list of texts.
 
     Raises:
-        InvalidRequestError: One text instead of a sequence of them, or something that is no text.
+        InvalidRequestError: One text instead of a sequence of them, or no sequence.
+        ScoringError: A context is no text; ``index`` is the first such one.
     """
     if isinstance(contexts, str | bytes):
         raise InvalidRequestError("contexts must be a sequence of texts, got one text: wrap it in a list")
-    texts = list(contexts)
+    try:
+        texts = list(contexts)
+    except TypeError:
+        raise InvalidRequestError(f"contexts must be a sequence of texts, got {type(contexts).__name__}") from None
     for at, text in enumerate(texts):
         if not isinstance(text, str):
-            raise InvalidRequestError(f"context {at} must be text, got {type(text).__name__}")
+            raise ScoringError(f"context {at} must be text, got {type(text).__name__}", index=at)
     return texts
 
 
@@ -61,15 +65,27 @@ def as_floats(predicted: Any, count: int) -> list[float]:
     return finite([_number(at, number) for at, number in enumerate(numbers)])
 
 
-def _number(at: int, number: Any) -> float:
+def as_float(number: Any) -> float | None:
+    """A number of any library as a float; None for what is none, or too large for one."""
     # A text has no __float__, though float() would read one.
     if not hasattr(number, "__float__"):
+        return None
+    try:
+        return float(number)
+    except Exception:
+        # An array or tensor of several numbers has __float__, too, and each library an error of its own.
+        return None
+
+
+def _number(at: int, number: Any) -> float:
+    value = as_float(number)
+    if value is None:
         raise ScoringError(
             f"the prediction for context {at} is no number but {type(number).__name__}; a critic must return a flat"
             " sequence of numbers",
             index=at,
         )
-    return float(number)
+    return value
 
 
 def finite(values: Sequence[float]) -> list[float]:

@@ -80,16 +80,16 @@ class VLLMCritic(Critic):
         reduction(reduce)
         check_timeout("http_timeout", http_timeout)
         check_timeout("timeout", timeout)
-        self.base_url: str = base_url.rstrip("/")
         self.model = model
         self.reduce = reduce
         self.timeout = timeout
         self.render = context
         self._transport: Transport = (
-            OwnTransport(self.base_url, api_key, http_timeout)
+            OwnTransport(base_url, api_key, http_timeout)
             if client is None
-            else CallerTransport(self.base_url, api_key, http_timeout, client)
+            else CallerTransport(base_url, api_key, http_timeout, client)
         )
+        self.base_url: str = base_url.rstrip("/")
         self._known: ServerKind | None = None
 
     async def predict(self, contexts: Sequence[str]) -> list[float]:
@@ -155,10 +155,13 @@ class VLLMCritic(Critic):
             BackendError: As ``predict``.
         """
         ids = check_token_ids(tokens)
-        for position in positions:
-            if not 0 <= position < len(ids):
-                raise InvalidRequestError(f"position {position} is outside of the {len(ids)} tokens")
-        if not positions:
+        places = list(positions)
+        for place in places:
+            if isinstance(place, bool) or not hasattr(place, "__index__"):
+                raise InvalidRequestError(f"positions must be integers, got {place!r}")
+            if not 0 <= place < len(ids):
+                raise InvalidRequestError(f"position {place} is outside of the {len(ids)} tokens")
+        if not places:
             return []
         kind = await self._kind()
         if kind.layout == "pooled":
@@ -166,7 +169,7 @@ class VLLMCritic(Critic):
         [values] = await self._numbers(kind, [ids], truncate=False)
         if len(values) != len(ids):
             raise ProtocolError(f"the server gave {len(values)} values for {len(ids)} tokens")
-        return finite([values[position] for position in positions])
+        return finite([values[place] for place in places])
 
     async def startup_check(self) -> ServerReport:
         """Check that the server is there and serves this value model in a way that suits ``reduce``.
