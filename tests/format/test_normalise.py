@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from focus_format import ChatTemplateCodec
+from focus_testing import ByteTokenizer
 from focus_types import InvalidRequestError, Message
 from support.templates import RealTemplate
 
@@ -100,17 +102,45 @@ def test_a_tuple_of_messages_and_tools_is_fine(real: RealTemplate) -> None:
         ([{"role": "", "content": "hi"}], "message 0 has no role"),
         (["hi"], "message 0 must be a dict with a role and content, got str"),
         ([], "no messages"),
+        ([USER, {"role": "assistant", "tool_calls": 7}], "message 1 has tool_calls that are no list: 7"),
+        ([USER, {"role": "assistant", "tool_calls": {"id": "c"}}], "message 1 has tool_calls that are no list"),
+        ([USER, {"role": "assistant", "tool_calls": [{"name": 5}]}], "message 1 has a tool call that is not"),
+        ([USER, {"role": "assistant", "reasoning": ["a"]}], r"message 1 has reasoning that is not text: \['a'\]"),
+        (None, "messages must be a sequence, got NoneType"),
     ],
 )  # fmt: skip
-def test_what_has_no_shape_is_refused(real: RealTemplate, messages: list[Any], words: str) -> None:
+def test_what_has_no_shape_is_refused(real: RealTemplate, messages: Any, words: str) -> None:
     with pytest.raises(InvalidRequestError, match=words):
         real.format.prepare(messages)
 
 
-@pytest.mark.parametrize("tool", [{"name": "add"}, {"type": "function"}, {"type": "function", "function": {}}, "add"])
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"name": "add"},
+        {"type": "function"},
+        {"type": "function", "function": {}},
+        {"type": "function", "function": {"name": 5}},
+        "add",
+    ],
+)
 def test_a_tool_of_another_shape_is_refused(real: RealTemplate, tool: Any) -> None:
-    with pytest.raises(InvalidRequestError, match=r'tool 1 must be \{"type": "function"'):
+    with pytest.raises(InvalidRequestError, match=r"tool 1 must be (a dict|\{\"type\": \"function\")"):
         real.format.prepare([USER], [*TOOLS, tool])
+
+
+def test_no_tools_are_an_empty_sequence(real: RealTemplate) -> None:
+    nothing: Any = None
+    with pytest.raises(InvalidRequestError, match="tools must be a sequence, got NoneType"):
+        real.format.prepare([USER], nothing)
+
+
+@pytest.mark.parametrize("role", ["user", "tool", "assistant"])
+def test_half_a_character_is_refused(real: RealTemplate, role: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"half of a surrogate pair.*b\\udc80d"):
+        real.format.prepare([USER, {"role": role, "content": "b\udc80d", "tool_call_id": "c"}])
+    with pytest.raises(InvalidRequestError, match="half of a surrogate pair"):
+        real.format.codec.encode("\ud800")
 
 
 def test_new_messages_are_named_as_such(real: RealTemplate) -> None:
@@ -126,3 +156,29 @@ def test_the_templates_own_words_reach_the_reader(tokenizers: Any) -> None:
         format.prepare([{"role": "system", "content": "s"}])
     with pytest.raises(InvalidRequestError, match="System message must be at the beginning"):
         format.prepare([USER, {"role": "system", "content": "s"}])
+
+
+USER_ONLY = "{% for m in messages if m.role in roles %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}"
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "tool", "critic"])
+def test_a_message_that_the_template_would_drop_is_refused(role: str) -> None:
+    template = USER_ONLY.replace("roles", "['user', 'assistant']")
+    codec = ChatTemplateCodec(ByteTokenizer(chat_template=template))
+    said = "system" if role == "developer" else role
+    with pytest.raises(InvalidRequestError, match=f"message 1 has the role '{said}', whose text this chat template"):
+        codec.render([USER, {"role": role, "content": "lost"}])
+    with pytest.raises(InvalidRequestError, match=f"new message 0 has the role '{said}'"):
+        codec.extend((1,), [{"role": role, "content": "lost"}])
+
+
+def test_a_role_that_the_template_writes_is_the_templates_to_judge() -> None:
+    template = USER_ONLY.replace("roles", "['user', 'assistant', 'critic']")
+    codec = ChatTemplateCodec(ByteTokenizer(chat_template=template))
+    critic: Message = {"role": "critic", "content": "kept"}
+    assert codec.decode(codec.render([USER, critic])) == "<|im_start|>hi<|im_end|><|im_start|>kept<|im_end|>"
+    picky = ChatTemplateCodec(
+        ByteTokenizer(chat_template="{% if messages[1:] %}{{ raise_exception('one') }}{% endif %}")
+    )
+    with pytest.raises(InvalidRequestError, match="refuses this conversation: one"):
+        picky.render([USER, critic])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from focus_format import ChatTemplateCodec, PolicyFormat, PreparedPrompt
@@ -102,6 +103,16 @@ TEMPLATES = {
         EACH.replace("{{ m.role }}\n", "{{ m.role }} {{ loop.index }}\n"),
         "depends on earlier messages",
     ),
+    "the system message near the end": (
+        "{% for m in messages if m.role != 'system' %}{% if loop.last and messages[0].role == 'system' %}"
+        "{{ messages[0].content }}{% endif %}" + TURN + "{% endfor %}" + OPEN,
+        "depends on earlier messages",
+    ),
+    "a trace of earlier tool results": (
+        "{% set ns = namespace(used='') %}{% for m in messages %}{% if m.role == 'tool' %}{% set ns.used = '!' %}"
+        "{% endif %}" + TURN + "{% endfor %}{{ ns.used }}" + OPEN,
+        "depends on earlier messages",
+    ),
     "a raise on the short conversation": (
         "{% if messages[1:] %}{{ raise_exception('one message only') }}{% endif %}" + EACH,
         "one message only",
@@ -179,6 +190,24 @@ def test_a_reply_that_does_not_belong_is_refused(changes: dict[str, Any], reason
     format = format_of(EACH)
     _, messages, got = ask(format, MORE, **changes)
     check_refused(format, messages, got, reason)
+
+
+def test_a_prompt_of_another_format_is_refused() -> None:
+    format = format_of(EACH)
+    prompt, messages, _ = ask(format, MORE)
+    result = GenerateResult(tokens=(65,), prefix_tokens=prompt.tokens, text="A")
+    other = PolicyFormat("other", ChatTemplateCodec(ByteTokenizer(chat_template=EACH)), TextActionParser())
+    check_refused(other, messages, other.extend(prompt, result, messages), "prepared by another format, 'own'")
+    assert format.with_template(date="today").extend(prompt, result, messages).exact_continuation is True
+
+
+def test_values_that_cannot_be_compared_are_named() -> None:
+    format = format_of(EACH)
+    message: Message = {**USER, "scores": np.array([1, 2])}
+    prompt = format.prepare([message])
+    result = GenerateResult(tokens=(65,), prefix_tokens=prompt.tokens, text="A")
+    with pytest.raises(InvalidRequestError, match="a value without a plain comparison"):
+        format.extend(prompt, result, [message, {"role": "assistant", "content": "A"}, MORE])
 
 
 def test_nothing_new_after_a_finished_reply_is_refused() -> None:

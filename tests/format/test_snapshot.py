@@ -33,6 +33,14 @@ def test_later_changes_do_not_reach_it() -> None:
     assert (prompt.messages, prompt.tools) == conversation()
 
 
+def test_iterators_are_read_once() -> None:
+    messages, tools = conversation()
+    given: Any = (iter(messages), iter(tools))
+    prompt = FORMAT.prepare(*given)
+    assert (prompt.messages, prompt.tools) == conversation()
+    assert prompt.tokens == FORMAT.prepare(*conversation()).tokens
+
+
 def test_what_comes_out_is_a_fresh_copy() -> None:
     prompt = FORMAT.prepare(*conversation())
     prompt.messages[1]["tool_calls"][0]["function"]["arguments"]["a"].append(2)

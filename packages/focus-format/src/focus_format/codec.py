@@ -15,6 +15,7 @@ from focus_types import HFTokenizer, InvalidRequestError, Message, TokenId
 
 __all__ = ["ChatTemplateCodec"]
 
+_ALWAYS_WRITTEN = ("user", "assistant")
 _THINK_OPEN, _THINK_CLOSE = "<think>", "</think>"
 
 
@@ -86,7 +87,7 @@ class ChatTemplateCodec:
 
     def encode(self, text: str) -> tuple[TokenId, ...]:
         """The ids of a text as the tokenizer gives them, control tokens recognised, nothing added."""
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False))
+        return self._literal.encode(text)
 
     def decode(self, tokens: Sequence[TokenId], *, skip_special_tokens: bool = False) -> str:
         """The text of ids. Ids of the model's padding, beyond the tokenizer, have none."""
@@ -162,4 +163,11 @@ class ChatTemplateCodec:
         return tokens + (ids[1:] if tokens and tokens[-1] == close else ids)
 
     def _shaped(self, messages: Sequence[Message], name: str = "message") -> list[Message]:
-        return self._literal.protect(normalise_messages(messages, name))
+        shaped = normalise_messages(messages, name)
+        for index, message in enumerate(shaped):
+            role = message["role"]
+            if role not in _ALWAYS_WRITTEN and self.template.drops(role):
+                raise InvalidRequestError(
+                    f"{name} {index} has the role {role!r}, whose text this chat template leaves out of the prompt"
+                )
+        return self._literal.protect(shaped)

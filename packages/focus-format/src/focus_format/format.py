@@ -44,7 +44,8 @@ class PolicyFormat[A]:
         Raises:
             InvalidRequestError: A message or tool that cannot be rendered, by its index.
         """
-        return PreparedPrompt(self.codec.render(messages, tools), self, tuple(messages), tuple(tools))
+        snapshot, schemas = freeze(messages), freeze_tools(tools)
+        return PreparedPrompt(self.codec.render(snapshot, schemas), self, snapshot, schemas)
 
     def extend(self, prompt: PreparedPrompt, result: GenerateResult, messages: Sequence[Message]) -> PreparedPrompt:
         """The next prompt: exactly the ids of prompt and reply, then what the template writes for new messages.
@@ -61,7 +62,7 @@ class PolicyFormat[A]:
         Raises:
             InvalidRequestError: A message that cannot be rendered, by its index.
         """
-        refusal = _mismatch(prompt, result, messages)
+        refusal = _foreign(prompt, self) or _mismatch(prompt, result, messages)
         if refusal is None:
             sampled = prompt.tokens + tuple(result.tokens)
             new = messages[len(prompt._messages) + 1 :]
@@ -173,6 +174,14 @@ def _codec_refusal(
 ) -> str:
     reason = codec.refusal(tokens, messages, tools) if isinstance(codec, _Explains) else None
     return reason or f"{type(codec).__name__} cannot continue these messages exactly"
+
+
+def _foreign(prompt: PreparedPrompt, format: PolicyFormat[Any]) -> str | None:
+    """Why the prompt's ids are not this format's, or None if they can be."""
+    # A format that was pickled around its tokenizer comes back with a codec of its own, under the same name.
+    if prompt.format.codec is format.codec or prompt.format.name == format.name:
+        return None
+    return f"the prompt was prepared by another format, {prompt.format.name!r}"
 
 
 def _mismatch(prompt: PreparedPrompt, result: GenerateResult, messages: Sequence[Message]) -> str | None:

@@ -20,6 +20,7 @@ __all__ = ["LiteralText"]
 # Letters and digits alone survive whatever a template does to text (JSON, trimming, escaping); nobody can guess it; and
 # as "q" occurs once, it cannot be found at a second place that overlaps the first.
 _CUT = f"q{uuid.uuid4().hex}"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 # Surroundings in which tokenizers join characters differently.
 _BEFORE = ("", " ", "x", "\n")
 _AFTER = ("", " ", "x", "\n", ",")
@@ -95,4 +96,14 @@ class LiteralText:
         return before + sum(len(self._encode(right + outside)) for outside in _AFTER)
 
     def _encode(self, text: str) -> list[TokenId]:
-        return self._tokenizer.encode(text, add_special_tokens=False)
+        try:
+            return self._tokenizer.encode(text, add_special_tokens=False)
+        except (TypeError, UnicodeEncodeError) as error:
+            lone = _SURROGATE.search(text)
+            if lone is None:
+                raise
+            around = text[max(0, lone.start() - 20) : lone.end() + 20]
+            raise InvalidRequestError(
+                f"the text holds half of a surrogate pair, which no tokenizer can encode, at {around!r}: decode it"
+                " with errors='replace' where it comes from"
+            ) from error

@@ -46,7 +46,7 @@ def normalise_tools(tools: Sequence[Any]) -> list[dict[str, Any]]:
     """
     for index, tool in enumerate(tools):
         function: Any = tool.get("function") if is_mapping(tool) else None
-        if not is_mapping(function) or tool.get("type") != "function" or not function.get("name"):
+        if not is_mapping(function) or tool.get("type") != "function" or not _is_name(function.get("name")):
             raise InvalidRequestError(
                 f'tool {index} must be {{"type": "function", "function": {{"name": ..., "parameters": ...}}}},'
                 f" got {_short(tool)}"
@@ -63,10 +63,14 @@ def _message(message: Message, where: str) -> Message:
     shaped["role"] = "system" if role == "developer" else role
     shaped["content"] = _content(message.get("content"), role, where)
     calls = shaped.pop("tool_calls", None)
+    if calls is not None and not is_list(calls):
+        raise InvalidRequestError(f"{where} has tool_calls that are no list: {_short(calls)}")
     if calls:
         shaped["tool_calls"] = [_tool_call(call, where) for call in calls]
     reasoning = next((message[key] for key in _REASONING if message.get(key) is not None), None)
     if reasoning is not None:
+        if not isinstance(reasoning, str):
+            raise InvalidRequestError(f"{where} has reasoning that is not text: {_short(reasoning)}")
         shaped["reasoning_content"] = reasoning
     return shaped
 
@@ -95,12 +99,16 @@ def _part(part: Any, where: str) -> str:
 def _tool_call(call: Any, where: str) -> dict[str, Any]:
     if is_mapping(call):
         inner: Any = call.get("function", call)
-        if is_mapping(inner) and inner.get("name"):
+        if is_mapping(inner) and _is_name(inner.get("name")):
             function = {**inner, "arguments": _arguments(inner.get("arguments"), where)}
             return {**call, "function": function} if "function" in call else function
     raise InvalidRequestError(
         f'{where} has a tool call that is not {{"function": {{"name": ..., "arguments": ...}}}}: {_short(call)}'
     )
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
 
 
 def _arguments(arguments: Any, where: str) -> Any:

@@ -37,7 +37,7 @@ def as_message(message: Any, where: str) -> Message:
     raise InvalidRequestError(f"{where} must be a dict with a role and content, got {type(message).__name__}")
 
 
-def freeze(messages: Sequence[Any], start: int = 0) -> tuple[Message, ...]:
+def freeze(messages: Iterable[Any], start: int = 0) -> tuple[Message, ...]:
     """Detached copies; what are detached copies already come back themselves.
 
     Args:
@@ -45,10 +45,11 @@ def freeze(messages: Sequence[Any], start: int = 0) -> tuple[Message, ...]:
         start: Index of the first in its conversation, for error messages.
 
     Raises:
-        InvalidRequestError: Not a message.
+        InvalidRequestError: Not messages.
     """
     if isinstance(messages, _Frozen):
         return messages
+    _require_iterable(messages, "messages")
     return _Frozen(thaw(as_message(message, f"message {at}")) for at, message in enumerate(messages, start))
 
 
@@ -60,6 +61,7 @@ def freeze_tools(tools: Iterable[Any]) -> tuple[dict[str, Any], ...]:
     """
     if isinstance(tools, _Frozen):
         return tools
+    _require_iterable(tools, "tools")
     copies: list[dict[str, Any]] = []
     for index, tool in enumerate(tools):
         if not is_mapping(tool):
@@ -86,7 +88,23 @@ def thaw(value: Any) -> Any:
 
 
 def starts_with(messages: Sequence[Any], snapshot: tuple[Message, ...]) -> bool:
-    """Whether ``messages`` begin with what the snapshot holds."""
+    """Whether ``messages`` begin with what the snapshot holds.
+
+    Raises:
+        InvalidRequestError: Not messages, or with values that cannot be compared.
+    """
     given = tuple(messages[: len(snapshot)])
-    # The first comparison is one call in C, and almost always enough.
-    return given == snapshot or snapshot == tuple(as_message(m, f"message {at}") for at, m in enumerate(given))
+    try:
+        # The first comparison is one call in C, and almost always enough.
+        return given == snapshot or snapshot == tuple(as_message(m, f"message {at}") for at, m in enumerate(given))
+    except InvalidRequestError:
+        raise
+    except ValueError as error:
+        raise InvalidRequestError(
+            f"the messages hold a value without a plain comparison, such as an array: keep it elsewhere ({error})"
+        ) from error
+
+
+def _require_iterable(values: Any, name: str) -> None:
+    if not isinstance(values, Iterable):
+        raise InvalidRequestError(f"{name} must be a sequence, got {type(values).__name__}")

@@ -37,6 +37,29 @@ _TOOLS: list[dict[str, Any]] = [
 ]
 
 
+def _call(argument: str, call_id: str = "call00000") -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": _TOOL, "arguments": {"q": argument}}}
+
+
+def _stand_in(role: str, index: int) -> Message:
+    if role == "tool":
+        # Nine letters and digits: the form that the strictest templates ask of an id.
+        return {"role": role, "tool_call_id": f"call{index:05}", "name": _TOOL, "content": f"m{index}"}
+    return {"role": role, "content": f"m{index}"}
+
+
+# Turns that some templates do not take: then no conversation has them.
+_PERHAPS_EARLIER: list[list[Message]] = [
+    [{"role": "system", "content": "s"}],
+    [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "", "tool_calls": [_call("c")]},
+        _stand_in("tool", 0),
+        {"role": "assistant", "content": "b"},
+    ],
+]
+
+
 class NoTail(Exception):
     """The template's tail cannot be had, or not be trusted; the message says why."""
 
@@ -118,10 +141,11 @@ class TailWriter:
         conversation = [*_OPENING, _REPLY, *new]
         try:
             tail = self._tail(conversation, tools)
-            if self._tail([*_EARLIER, *conversation], tools) != tail:
-                return "the template's tail depends on earlier messages"
             if roles[0] == "tool" and self._after_calls(new, tools, tail.close) != tail:
                 return "the template writes tool results depending on the calls that they answer"
+            earlier = [_EARLIER, *(turns for turns in _PERHAPS_EARLIER if self._takes([*turns, *conversation], tools))]
+            if any(self._tail([*turns, *conversation], tools) != tail for turns in earlier):
+                return "the template's tail depends on earlier messages"
             if not tools:
                 return ()
             fewest = self._fewest_tools(conversation)
@@ -132,32 +156,21 @@ class TailWriter:
         return fewest
 
     def _fewest_tools(self, conversation: Sequence[Message]) -> Sequence[dict[str, Any]]:
+        # Some templates need tools.
+        return () if self._takes(conversation, ()) else _TOOLS
+
+    def _takes(self, conversation: Sequence[Message], tools: Sequence[dict[str, Any]]) -> bool:
         try:
-            self._text(conversation, ())
-        except NoTail:  # some templates need tools
-            return _TOOLS
-        return ()
+            self._text(conversation, tools)
+        except NoTail:
+            return False
+        return True
 
     def _after_calls(self, new: Sequence[Message], tools: Sequence[dict[str, Any]], close: str) -> Tail:
         """The tail after a reply that made calls, behind the sentinel in the last call's arguments."""
-        calls: list[dict[str, Any]] = [
-            {
-                "id": message["tool_call_id"],
-                "type": "function",
-                "function": {"name": _TOOL, "arguments": {"q": _SENTINEL}},
-            }
-            for message in new
-            if message["role"] == "tool"
-        ]
+        calls = [_call(_SENTINEL, message["tool_call_id"]) for message in new if message["role"] == "tool"]
         text = self._text([*_OPENING, {**_REPLY, "tool_calls": calls}, *new], tools)
         before, _, after = text.rpartition(_SENTINEL)
         if not before or close not in after:
             raise NoTail("the template does not write a reply's tool calls")
         return self._split(after[after.index(close) :])
-
-
-def _stand_in(role: str, index: int) -> Message:
-    if role == "tool":
-        # Nine letters and digits: the form that the strictest templates ask of an id.
-        return {"role": role, "tool_call_id": f"call{index:05}", "name": _TOOL, "content": f"m{index}"}
-    return {"role": role, "content": f"m{index}"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,14 @@ __all__ = ["ChatTemplate"]
 _RESERVED = frozenset(
     {"conversation", "messages", "tools", "add_generation_prompt", "tokenize", "return_dict", "continue_final_message"}
 )
+
+_MARK = f"d{uuid.uuid4().hex}"
+_USER: Message = {"role": "user", "content": "u"}
+_CALL: dict[str, Any] = {"id": "call00000", "type": "function", "function": {"name": "f", "arguments": {}}}
+_TOOL: dict[str, Any] = {
+    "type": "function",
+    "function": {"name": "f", "description": "d", "parameters": {"type": "object"}},
+}
 
 
 class ChatTemplate:
@@ -29,6 +38,7 @@ class ChatTemplate:
             raise InvalidRequestError(f"{taken[0]!r} is not a variable of the template: the render decides it")
         self._tokenizer = tokenizer
         self.variables: Mapping[str, Any] = dict(variables)
+        self._drops: dict[str, bool] = {}
 
     def render(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> str:
         """The text of a prompt, generation prompt included.
@@ -47,3 +57,18 @@ class ChatTemplate:
         if not isinstance(text, str):
             raise InvalidRequestError(f"apply_chat_template(tokenize=False) gave {type(text).__name__}, not text")
         return text
+
+    def drops(self, role: str) -> bool:
+        """Whether messages of this role would be left out of every prompt without a word."""
+        if role not in self._drops:
+            message: Message = {"role": role, "content": _MARK}
+            if role == "tool":
+                call: Message = {"role": "assistant", "content": "", "tool_calls": [_CALL]}
+                conversation = [_USER, call, {**message, "tool_call_id": _CALL["id"], "name": "f"}]
+            else:
+                conversation = [message, _USER] if role == "system" else [_USER, message]
+            try:
+                self._drops[role] = _MARK not in self.render(conversation, [_TOOL] if role == "tool" else ())
+            except InvalidRequestError:  # it has its say where the message is rendered
+                self._drops[role] = False
+        return self._drops[role]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -18,6 +18,8 @@ __all__ = [
     "truncates",
     "validate_params",
 ]
+
+_INT64 = 2**63
 
 DEFAULT_TEMPERATURE = 0.7
 DEFAULT_MAX_TOKENS = 512
@@ -57,16 +59,17 @@ class SamplingParams:
 def _integer(name: str, value: Any, low: int, hint: str) -> None:
     if value is None:
         return
-    if not isinstance(value, int) or isinstance(value, bool) or value < low:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value < _INT64:
         raise InvalidRequestError(f"{name} must be {hint}, got {value!r}")
 
 
-def _number(name: str, value: Any, hint: str, *, low: float, open_low: bool, high: float = math.inf) -> None:
+def _number(name: str, value: Any, hint: str, *, low: float, open_low: bool, high: float = sys.float_info.max) -> None:
     if value is None:
         return
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+    # Compared before anything else: the largest integers are no floats, and NaN is not in any range.
+    if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
         raise InvalidRequestError(f"{name} must be {hint}, got {value!r}")
-    if value < low or (open_low and value == low) or value > high:
+    if open_low and value == low:
         raise InvalidRequestError(f"{name} must be {hint}, got {value!r}")
 
 
@@ -84,9 +87,7 @@ def validate_params(params: SamplingParams) -> None:
     _integer("max_tokens", params.max_tokens, 1, "an integer >= 1")
     _integer("logprobs", params.logprobs, 0, "an integer >= 0")
     _integer("prompt_logprobs", params.prompt_logprobs, 0, "an integer >= 0")
-    _integer("seed", params.seed, -(2**63), "a signed 64-bit integer")
-    if params.seed is not None and params.seed >= 2**63:
-        raise InvalidRequestError(f"seed must be a signed 64-bit integer, got {params.seed!r}")
+    _integer("seed", params.seed, -_INT64, "a signed 64-bit integer")
     if params.top_k != -1:
         _integer("top_k", params.top_k, 1, "an integer >= 1, or -1 for off")
     stop: Any = params.stop
@@ -96,8 +97,8 @@ def validate_params(params: SamplingParams) -> None:
         raise InvalidRequestError(f"stop must be a list of strings, got {stop!r}")
     texts: list[Any] = list(stop)  # pyright: ignore[reportUnknownArgumentType] - narrowed from Any on purpose
     for text in texts:
-        if not isinstance(text, str) or not text:
-            raise InvalidRequestError(f"stop strings must be non-empty strings, got {text!r}")
+        if not isinstance(text, str) or not text or any("\ud800" <= character <= "\udfff" for character in text):
+            raise InvalidRequestError(f"stop strings must be non-empty strings of Unicode characters, got {text!r}")
 
 
 def merge_params(call: SamplingParams | None, defaults: SamplingParams | None) -> SamplingParams | None:
