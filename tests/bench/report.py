@@ -25,6 +25,7 @@ BENCHMARKS = {
     "openai_clients": "Chat completions",
     "codec": "Rendering and continuing prompts",
     "parsers": "Parsers",
+    "cli": "The command",
     "install": "Installing and importing",
 }
 """Module of this folder to the title of its section."""
