@@ -216,6 +216,14 @@ def test_an_older_server_tells_the_last_weight_version() -> None:
     assert result.meta.weight_versions == (("step-7", 1, 1),)
 
 
+@pytest.mark.parametrize("spans", [{"v": 1}, [{}], [None], [{"version": 1, "start": math.inf, "end": 1}]])
+def test_weight_versions_of_another_shape_are_left_out(spans: Any) -> None:
+    meta = {**REPLY["meta_info"], "weight_versions": spans}
+    result = make(Recorder({**REPLY, "meta_info": meta})).generate_tokens([ASK])
+    assert result.meta is not None
+    assert result.meta.weight_versions == ()
+
+
 def test_abort_is_surfaced() -> None:
     meta = {"id": "r", "finish_reason": {"type": "abort", "message": "Abort in waiting queue"}}
     policy = make(Recorder({"text": "", "output_ids": [], "meta_info": meta}))
@@ -232,10 +240,24 @@ class Response:
         self.text = text
 
 
+class Unread:
+    """As an HTTP client's response whose body was never read."""
+
+    status_code = 503
+
+    @property
+    def text(self) -> str:
+        raise RuntimeError("the body was not read")
+
+
 class StatusError(Exception):
     def __init__(self, status: int, text: str = "no") -> None:
         super().__init__(f"status {status}")
         self.response = Response(status, text)
+
+
+class UnreadError(Exception):
+    response = Unread()
 
 
 FULL = '{"error":{"message":"The input (99 tokens) is longer than the model\'s context length (64 tokens)."}}'
@@ -252,6 +274,9 @@ FULL = '{"error":{"message":"The input (99 tokens) is longer than the model\'s c
         (StatusError(503), ServerUnavailableError, 503),
         (TimeoutError("late"), RequestTimeoutError, None),
         (ConnectionResetError("gone"), ServerUnavailableError, None),
+        (UnreadError("status 503"), ServerUnavailableError, 503),
+        (TypeError("post() got an unexpected keyword argument 'headers'"), BackendError, None),
+        (AttributeError("'NoneType' object has no attribute 'post'"), BackendError, None),
     ],
 )
 def test_what_post_raises_is_typed_and_not_sent_again(

@@ -45,6 +45,12 @@ def test_a_choice_in_the_given_prompt_tells_it(make: MakePolicy, hermes: PolicyF
     assert make().probe(hermes.codec.encode("coin:")).logprob_mode == "raw"
 
 
+def test_a_certain_prompt_forgets_no_mode(make: MakePolicy, hermes: PolicyFormat[Any]) -> None:
+    policy = make()
+    assert policy.probe(hermes.codec.encode("coin:")).logprob_mode == "raw"
+    assert policy.probe(hermes.codec.encode("count:")).logprob_mode == "raw"
+
+
 def test_another_base_model_is_noted(engine: Engine, hermes: PolicyFormat[Any]) -> None:
     report = TinkerPolicy(EngineClient(engine, "Qwen/Qwen3-8B"), model="org/tiny", format=hermes).probe()
     assert [note.partition(":")[0] for note in report.notes] == [

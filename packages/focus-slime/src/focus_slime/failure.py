@@ -33,10 +33,20 @@ def transport_error(error: Exception, redact: Callable[[str], str]) -> BackendEr
     response: Any = getattr(error, "response", None)
     status: Any = getattr(response, "status_code", None)
     text = redact(f"post() failed with {type(error).__name__}: {error}")
-    if not isinstance(status, int):
-        return RequestTimeoutError(text) if isinstance(error, TimeoutError) else ServerUnavailableError(text)
-    body = redact(str(getattr(response, "text", "")))[:_EXCERPT_CHARS]
-    return _class_of(status, body)(f"{text}: {body}", status=status, body=body)
+    if isinstance(status, int):
+        body = redact(_text(response))[:_EXCERPT_CHARS]
+        return _class_of(status, body)(f"{text}: {body}", status=status, body=body)
+    if isinstance(error, TimeoutError):
+        return RequestTimeoutError(text)
+    # A mistake in the transport, or one that was never set up: no server will cure it by coming back.
+    return BackendError(text) if isinstance(error, TypeError | AttributeError) else ServerUnavailableError(text)
+
+
+def _text(response: Any) -> str:
+    try:
+        return str(response.text)
+    except Exception:
+        return "its body was not read"
 
 
 def _class_of(status: int, body: str) -> type[BackendError]:

@@ -103,8 +103,7 @@ class TinkerPolicy(Policy[Any]):
         """`probe` for async code."""
         ids = self.prepare([{"role": "user", "content": "Hello"}]).tokens if prompt is None else tuple(prompt)
         report = await Prober(self._client, self._channel, self._format.codec).report(ids, self._model)
-        self._channel.learn(report)
-        return report
+        return self._channel.learn(report)
 
     async def agenerate_tokens(  # pyright: ignore[reportIncompatibleMethodOverride] - the documented parameter name
         self, prefix_tokens: Sequence[TokenId], sampling_params: SamplingParams | None = None
