@@ -74,6 +74,6 @@ HOSTILE = (
     Kind("many functions in one block", "<tool_call>", "<function=f>\n</function>\n", "</tool_call>"),
     Kind("openings with a brace", "", "<tool_call>{"),
     Kind("functions without end", "", "<tool_call>\n<function=f>\n"),
-    Kind("drafts in a thought", "<think>", CALL, "</think>"),
+    Kind("drafts in a thought", "<think>", "Maybe\n" + CALL + "or not.\n", "</think>"),
     Kind("drafts in an open thought", "<think>", CALL),
 )
