@@ -1,7 +1,8 @@
-"""Synchronous transport: one httpcore pool, any number of threads.
+"""Synchronous transport: httpcore's connections, any number of threads.
 
 httpcore is the engine of httpx. Its pluggable network layer is what makes an exact deadline and the liveness watch
-possible without a second thread: every read is made here, in the caller's thread.
+possible without a second thread: every read is made here, in the caller's thread. Its own pool looks at every
+connection for every request, which a thousand threads cannot afford; one server needs no more than a stack.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import socket
 import ssl
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -34,33 +36,65 @@ class Pool:
         self._endpoint = endpoint
         self._headers = list(endpoint.headers.items())
         self._network = _Network(endpoint)
-        self._pool = httpcore.ConnectionPool(
-            ssl_context=ssl.create_default_context() if endpoint.base_url.startswith("https:") else None,
-            max_connections=None,
-            max_keepalive_connections=None,
-            keepalive_expiry=_KEEPALIVE_S,
-            network_backend=self._network,
-        )
+        self._origin = httpcore.URL(endpoint.base_url).origin
+        self._tls = ssl.create_default_context() if endpoint.base_url.startswith("https:") else None
+        self._lock = threading.Lock()
+        self._busy = set[httpcore.HTTPConnection]()
+        # The one at the left has been idle longest.
+        self._idle = deque[httpcore.HTTPConnection]()
 
     def close(self) -> None:
         """Close every connection, for good."""
-        self.closed = True
-        self._pool.close()
+        with self._lock:
+            self.closed = True
+            connections = [*self._busy, *self._idle]
+            self._idle.clear()
+        for connection in connections:
+            connection.close()
 
     def send(self, call: Call) -> HttpReply | Failure:
         """One attempt: a reply of any status, or why there is none."""
         call.attempts += 1
         current = self._network.current
         current.call, current.ended = call, False
+        connection = self._take()
         try:
-            response = self._pool.request(call.method, call.url, headers=self._headers, content=call.body)
+            response = connection.request(call.method, call.url, headers=self._headers, content=call.body)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, _StoppedError) as exc:
             # Returned, not raised from here: see Failure.
             return _failure(call, exc, ended=current.ended)
         finally:
             current.call = None
+            self._give_back(connection)
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
         return HttpReply(response.status, headers, response.content, call.attempts, call.age, self._endpoint.redact)
+
+    def _take(self) -> httpcore.HTTPConnection:
+        expired = list[httpcore.HTTPConnection]()
+        with self._lock:
+            while self._idle and self._idle[0].has_expired():
+                expired.append(self._idle.popleft())
+            connection = self._idle.pop() if self._idle else None
+            if connection is not None and connection.has_expired():
+                expired.append(connection)
+                connection = None
+            if connection is None:
+                connection = httpcore.HTTPConnection(
+                    self._origin, self._tls, keepalive_expiry=_KEEPALIVE_S, network_backend=self._network
+                )
+            self._busy.add(connection)
+        for old in expired:
+            old.close()
+        return connection
+
+    def _give_back(self, connection: httpcore.HTTPConnection) -> None:
+        with self._lock:
+            self._busy.discard(connection)
+            reusable = connection.is_available() and not self.closed
+            if reusable:
+                self._idle.append(connection)
+        if not reusable:
+            connection.close()
 
 
 class _StoppedError(Exception):
