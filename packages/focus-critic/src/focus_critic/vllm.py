@@ -80,16 +80,16 @@ class VLLMCritic(Critic):
         reduction(reduce)
         check_timeout("http_timeout", http_timeout)
         check_timeout("timeout", timeout)
-        self.model = model
-        self.reduce = reduce
-        self.timeout = timeout
-        self.render = context
         self._transport: Transport = (
             OwnTransport(base_url, api_key, http_timeout)
             if client is None
             else CallerTransport(base_url, api_key, http_timeout, client)
         )
         self.base_url: str = base_url.rstrip("/")
+        self.model = model
+        self.reduce = reduce
+        self.timeout = timeout
+        self.render = context
         self._known: ServerKind | None = None
 
     async def predict(self, contexts: Sequence[str]) -> list[float]:
