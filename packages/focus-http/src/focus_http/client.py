@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
-import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from focus_http.call import Call, Failure
 from focus_http.endpoint import Endpoint
 from focus_http.errors import ErrorRefiner
+from focus_http.loops import PerLoop
 from focus_http.reply import HttpReply
 from focus_http.retry import again, again_async, judge
 from focus_types.errors import InvalidRequestError
@@ -67,7 +66,7 @@ class JsonClient:
         self._timeout = _checked(timeout)
         self._refine = refine
         self._retry = retry
-        self._open = _Open()
+        self._open_nothing()
 
     @property
     def base_url(self) -> str:
@@ -113,38 +112,34 @@ class JsonClient:
 
         Sessions of loops that run at the moment close in those loops' next turn.
         """
-        pool, sessions = self._here().take()
+        pool = self._pools.pop(os.getpid(), None)
         if pool is not None:
             pool.close()
-        for session in sessions:
-            if session.loop.is_running():
-                asyncio.run_coroutine_threadsafe(session.close(), session.loop)
-            elif not session.loop.is_closed():
-                # A loop at rest, perhaps beneath another one that runs in this thread.
-                closer = threading.Thread(target=session.loop.run_until_complete, args=(session.close(),))
-                closer.start()
-                closer.join()
+        self._sessions.close()
 
     async def aclose(self) -> None:
         """As ``close``; the connections of the running loop are closed when it returns."""
-        mine = self._here().sessions.pop(asyncio.get_running_loop(), None)
-        if mine is not None:
-            await mine.close()
+        await self._sessions.aclose()
         self.close()
 
     def __repr__(self) -> str:
         return f"JsonClient({self.base_url!r}, backend={self._backend!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_open"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_pools", "_sessions")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._open = _Open()
+        self._open_nothing()
+
+    def _open_nothing(self) -> None:
+        # By process: a forked child leaves its parent's alone.
+        self._pools: dict[int, Pool] = {}
+        self._sessions = PerLoop["LoopSession"]()
 
     def _call(self, method: str, path: str, body: bytes | None, timeout: float | None, retry: bool | None) -> HttpReply:
         # Before the clock starts: the first use imports the HTTP library.
-        pool = self._here().pool_for(self._endpoint)
+        pool = self._pool()
         call = self._new_call(method, path, body, timeout)
 
         def attempt() -> HttpReply | Failure:
@@ -158,7 +153,7 @@ class JsonClient:
     async def _acall(
         self, method: str, path: str, body: bytes | None, timeout: float | None, retry: bool | None
     ) -> HttpReply:
-        session = await self._here().session_for(self._endpoint)
+        session = await self._session()
         call = self._new_call(method, path, body, timeout)
 
         async def attempt() -> HttpReply | Failure:
@@ -176,52 +171,22 @@ class JsonClient:
     def _judge(self, call: Call, outcome: HttpReply | Failure) -> HttpReply | Failure:
         return outcome if isinstance(outcome, Failure) else judge(call, outcome, self._refine)
 
-    def _here(self) -> _Open:
-        if self._open.process != os.getpid():
-            # Closing what the parent still uses would reach into its event loop: it is kept, untouched.
-            _inherited.append(self._open)
-            self._open = _Open()
-        return self._open
-
-
-_inherited: list[_Open] = []
-
-
-class _Open:
-    """What one client holds open in one process."""
-
-    def __init__(self) -> None:
-        self.process = os.getpid()
-        self.sessions: dict[asyncio.AbstractEventLoop, LoopSession] = {}
-        self._pool: Pool | None = None
-        self._lock = threading.Lock()
-
-    def pool_for(self, endpoint: Endpoint) -> Pool:
-        pool = self._pool
+    def _pool(self) -> Pool:
+        pool = self._pools.get(os.getpid())
         if pool is None:
             from focus_http.sync import Pool
 
-            with self._lock:
-                pool = self._pool = self._pool or Pool(endpoint)
+            # Of several threads that come here at once, all take the first one's.
+            pool = self._pools.setdefault(os.getpid(), Pool(self._endpoint))
         return pool
 
-    async def session_for(self, endpoint: Endpoint) -> LoopSession:
-        loop = asyncio.get_running_loop()
-        session = self.sessions.get(loop)
-        if session is None or session.closed:
-            from focus_http.aio import LoopSession
+    async def _session(self) -> LoopSession:
+        return await self._sessions.get(self._new_session)
 
-            for old in [one for one in list(self.sessions) if one.is_closed()]:
-                self.sessions.pop(old, None)
-            session = self.sessions[loop] = LoopSession(endpoint)
-            await session.open()
-        return session
+    def _new_session(self) -> LoopSession:
+        from focus_http.aio import LoopSession
 
-    def take(self) -> tuple[Pool | None, list[LoopSession]]:
-        with self._lock:
-            pool, self._pool = self._pool, None
-            sessions = [session for loop in list(self.sessions) if (session := self.sessions.pop(loop, None))]
-        return pool, sessions
+        return LoopSession(self._endpoint)
 
 
 def _reply(call: Call, outcome: HttpReply | Failure) -> HttpReply:

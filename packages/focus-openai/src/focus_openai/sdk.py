@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from focus_http import HttpReply
@@ -32,14 +32,18 @@ class LoopClient:
     Args:
         endpoint: Where to send.
         key: The API key.
-        on_close: Called when the client closes, whoever closes it.
     """
 
-    def __init__(self, endpoint: Endpoint, key: str, on_close: Callable[[LoopClient], None]) -> None:
+    def __init__(self, endpoint: Endpoint, key: str) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.endpoint = endpoint
         self._sdk = _sdk_client(endpoint.base_url, key)
-        self._holder = self._hold(on_close)
+        self._holder = self._hold()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it can be used no more."""
+        return self._sdk.is_closed()
 
     async def open(self) -> None:
         """Tie the client to the loop: a loop closes its asynchronous generators, and so the client, at its end."""
@@ -57,15 +61,18 @@ class LoopClient:
 
         from focus_http.aio import failure_of
 
-        body = call.body or b""
+        body = call.body
         call.attempts += 1
         try:
-            response = await self._sdk.post(
-                f"/{path}",
-                cast_to=httpx2.Response,
-                content=_pieces(body) if len(body) > _LARGEST_BYTES_BODY else body,
-                options={"headers": {"Content-Length": str(len(body))}},
-            )
+            if body is None:
+                response = await self._sdk.get(f"/{path}", cast_to=httpx2.Response)
+            else:
+                response = await self._sdk.post(
+                    f"/{path}",
+                    cast_to=httpx2.Response,
+                    content=_pieces(body) if len(body) > _LARGEST_BYTES_BODY else body,
+                    options={"headers": {"Content-Length": str(len(body))}},
+                )
         except openai.APIStatusError as error:
             response = error.response
         except (openai.APIConnectionError, aiohttp.ClientError) as error:
@@ -73,11 +80,10 @@ class LoopClient:
             return failure_of(call, _origin(error))
         return self._reply(response, call)
 
-    async def _hold(self, on_close: Callable[[LoopClient], None]) -> AsyncGenerator[None]:
+    async def _hold(self) -> AsyncGenerator[None]:
         try:
             yield
         finally:
-            on_close(self)
             await self._sdk.close()
 
     def _reply(self, response: httpx2.Response, call: Call) -> HttpReply:
