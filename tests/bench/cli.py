@@ -104,6 +104,7 @@ def main() -> None:
                     )
             finally:
                 server.terminate()
+                server.communicate()
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ def focus(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         monkeypatch.delenv(name, raising=False)
     runner = CliRunner()
 
-    def run(*arguments: object, input: str | None = None) -> Result:
-        return runner.invoke(app, [str(argument) for argument in arguments], input=input, catch_exceptions=False)
+    def run(*arguments: object) -> Result:
+        return runner.invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
 
     return run
 

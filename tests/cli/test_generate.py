@@ -108,11 +108,11 @@ def test_bad_lines_are_reported_and_the_rest_goes_on(focus: Focus, write: Write,
     assert ": 2 replies, 9 lines failed in " in said[str(out)]
 
 
-def test_standard_input_and_a_last_line_without_end(focus: Focus, tmp_path: Path) -> None:
+def test_standard_input_and_a_last_line_without_end(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     lines = json.dumps({"messages": [USER]}) + "\r\n\r\n" + json.dumps({"prompt_tokens": [65]})
-    done = focus("generate", "-", "-o", out, input=lines)
-    assert done.exit_code == 0
+    command = [sys.executable, "-m", "focus_cli", "generate", "-", "-o", str(out)]
+    subprocess.run(command, input=lines.encode(), check=True, capture_output=True)
     assert [record["line"] for record in records(out)] == [1, 3]
 
 
@@ -148,6 +148,8 @@ def test_files_that_cannot_be_used(focus: Focus, write: Write, tmp_path: Path) -
     assert (missing.exit_code, "No such file" in missing.stderr) == (2, True)
     nowhere = focus("generate", write([{"messages": [USER]}]), "-o", tmp_path / "no" / "out.jsonl")
     assert (nowhere.exit_code, "No such file" in nowhere.stderr) == (1, True)
+    device = focus("generate", write([{"messages": [USER]}]), "-o", "/dev/null")
+    assert (device.exit_code, "is no regular file" in device.stderr) == (2, True)
     assert focus("generate").exit_code == 2
 
 

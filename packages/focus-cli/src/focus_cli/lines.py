@@ -6,28 +6,32 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
-from typing import BinaryIO
+from io import BufferedReader, RawIOBase
 
 __all__ = ["count_lines", "numbered_lines"]
 
 _CHUNK = 2**16
 
 
-def count_lines(stream: BinaryIO) -> int | None:
+def count_lines(stream: RawIOBase) -> int | None:
     """How many lines with something in them there are; None for a stream that can be read once only."""
     if not stream.seekable():
         return None
-    count = sum(1 for line in stream if line.strip())
-    stream.seek(0)
+    reader = BufferedReader(stream)
+    count = sum(1 for line in reader if line.strip())
+    reader.detach().seek(0)
     return count
 
 
-async def numbered_lines(stream: BinaryIO) -> AsyncGenerator[tuple[int, bytes]]:
-    """Lines as soon as they arrive, with their numbers from 1; blank ones are left out."""
+async def numbered_lines(stream: RawIOBase) -> AsyncGenerator[tuple[int, bytes]]:
+    """Lines as soon as they arrive, with their numbers from 1; blank ones are left out.
+
+    Args:
+        stream: Unbuffered: it gives what a pipe holds at the moment, and a read that waits holds no lock that the
+            interpreter needs in order to end.
+    """
     number, rest = 0, bytearray()
-    # read1 gives what a pipe holds at the moment instead of waiting for more.
-    read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
-    while chunk := await _in_thread(lambda: read(_CHUNK)):
+    while chunk := await _in_thread(lambda: stream.read(_CHUNK)):
         rest += chunk
         if b"\n" not in chunk:
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -46,8 +47,11 @@ class Output:
         self._settings = settings
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         try:
+            found = os.fstat(self._file)
+            if not stat.S_ISREG(found.st_mode):
+                raise InvalidRequestError(f"{path} is no regular file, so no run could go on with it")
             self._lock()
-            if os.fstat(self._file).st_size and not resume:
+            if found.st_size and not resume:
                 raise InvalidRequestError(f"{path} is there already: --resume goes on with it")
             self._read()
         except BaseException:

@@ -6,8 +6,9 @@ import asyncio
 import sys
 import warnings
 from contextlib import ExitStack
+from io import FileIO
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import typer
 
@@ -97,13 +98,13 @@ def generate(
         raise typer.Exit(FAILED)
 
 
-def _open(source: Path) -> BinaryIO:
-    if source == _STDIN:
-        return sys.stdin.buffer
+def _open(source: Path) -> FileIO:
     try:
-        return source.open("rb")
+        if source == _STDIN:
+            return FileIO(sys.stdin.fileno(), closefd=False)
+        return FileIO(source)
     except OSError as error:
-        raise InvalidRequestError(f"{source}: {error.strerror}") from error
+        raise InvalidRequestError(f"{source}: {error.strerror or error}") from error
 
 
 def _check(policy: Policy[Any]) -> None:
