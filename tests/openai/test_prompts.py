@@ -80,7 +80,11 @@ def test_open_calls_may_be_edited_but_not_sent(kind: Policies) -> None:
         ([{"role": "user", "content": None}], [], r"message 0 \(user\) must have text"),
         ([user()], [{"type": "web_search"}], "tool 0 must be"),
         ([user()], [{"type": "function", "name": "f"}], "tool 0 must be"),
+        ([user()], [{"type": "function", "function": {"name": 3}}], "tool 0 must be"),
         ([user(), assistant({"id": "a"}), answer("a")], [], "message 1: every tool call needs a 'function'"),
+        ([user(), assistant({"id": "a", "function": {}}), answer("a")], [], "message 1: every tool call needs a 'fun"),
+        ([user("half a character: \ud83d")], [], "half of a surrogate pair"),
+        ([user()], [{"type": "function", "function": {"name": "f", "description": "\ud83d"}}], "half of a surrogate"),
     ],
 )
 def test_what_cannot_be_sent_is_refused(

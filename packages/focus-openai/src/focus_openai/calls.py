@@ -37,6 +37,8 @@ class CallIds:
         """The id of the next call."""
         known = isinstance(given, str) and given != "" and given not in self._used
         call_id: str = given if known else f"call_{self._message}_{len(self._used)}"
+        while call_id in self._used:
+            call_id += "_"
         self._used.append(call_id)
         return call_id
 
@@ -62,7 +64,8 @@ def check_tools(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     functions: list[dict[str, Any]] = []
     for index, tool in enumerate(tools):
         function: Any = tool.get("function")
-        if tool.get("type") != "function" or not is_mapping(function) or not function.get("name"):
+        name: Any = function.get("name") if is_mapping(function) else None
+        if tool.get("type") != "function" or not is_mapping(function) or not isinstance(name, str) or not name:
             raise InvalidRequestError(
                 f'tool {index} must be {{"type": "function", "function": {{"name": ..., "parameters": ...}}}}'
             )

@@ -44,7 +44,7 @@ def _assistant(message: Message, index: int) -> Message:
 
 def _sent_call(call: Any, index: int) -> dict[str, Any]:
     function: Any = call.get("function")
-    if not is_mapping(function):
+    if not is_mapping(function) or not isinstance(function.get("name"), str):
         raise InvalidRequestError(f"message {index}: every tool call needs a 'function' with a name and arguments")
     sent = {**function, "arguments": arguments_text(function.get("arguments"))}
     return {**call, "type": "function", "function": sent}

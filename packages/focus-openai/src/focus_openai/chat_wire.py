@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from focus_format.narrow import is_list, is_mapping
-from focus_http import HttpReply, decode_json, encode_json
+from focus_http import HttpReply, decode_json
+from focus_openai.body import encode_body
 from focus_openai.calls import CallIds, call_from, check_tools
 from focus_openai.chat_messages import sent_messages
 from focus_openai.errors import body_error, protocol_error
@@ -32,7 +33,7 @@ def encode_request(
     model: str,
     system_prompt: str | None,
 ) -> bytes:
-    """The JSON body of one request. What is off or locked is left out, because the API reads null as a value.
+    """The JSON body of one request.
 
     Args:
         messages: The conversation, its tool calls and tool messages paired.
@@ -58,7 +59,7 @@ def encode_request(
         "top_logprobs": sampling.logprobs or None,
         "tools": list(tools) or None,
     }
-    return encode_json({key: value for key, value in body.items() if value is not None})
+    return encode_body(body)
 
 
 class _Logprobs(msgspec.Struct):

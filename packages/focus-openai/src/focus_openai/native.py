@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from focus_format import Policy, PolicyFormat, PreparedPrompt
+from focus_format.sync import run_sync
 from focus_format.tool_order import check_tool_order
 from focus_http import HttpReply
 from focus_openai.clients import SdkClients
 from focus_openai.estimate import native_format
-from focus_types import BackendError, InvalidRequestError, Message, SamplingParams
+from focus_openai.served import advice, model_names
+from focus_types import BackendError, InvalidRequestError, Message, RequestTimeoutError, SamplingParams
 from focus_types.sampling import effective_params
 
 __all__ = ["NativePolicy"]
+
+_PATIENCE_S = 60.0
+# The least that the Responses API accepts.
+_CHECK_TOKENS = 16
 
 
 class NativePolicy(Policy[Any]):
@@ -80,6 +87,45 @@ class NativePolicy(Policy[Any]):
             InvalidRequestError: Naming the index of the message at fault.
         """
         check_tool_order(messages, finished=False)
+
+    def startup_check(self) -> None:
+        """Ask for the models and for one reply of at most 16 tokens, under the policy's default sampling.
+
+        The reply alone decides: not every server lists its models, or all of their names.
+
+        Raises:
+            AuthenticationError: Wrong key.
+            BackendError: Wrong address, model or sampling; says what to change.
+            ServerUnavailableError: Nothing answers.
+            RequestTimeoutError: No reply within a minute.
+            InvalidRequestError: There is no key.
+        """
+        run_sync(self._check())
+
+    async def _check(self) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                names = await self._model_names()
+                try:
+                    prompt = self.prepare([{"role": "user", "content": "Hello"}])
+                    await self.agenerate(prompt, replace(self.default_params, max_tokens=_CHECK_TOKENS))
+                except BackendError as error:
+                    error.args = (f"{error} {advice(error, self.served_model, names)}".rstrip(),)
+                    raise
+        except RequestTimeoutError:
+            raise
+        except TimeoutError as error:
+            raise RequestTimeoutError(
+                f"{self._backend}: no reply to the start-up check within {_PATIENCE_S:g} s"
+            ) from error
+
+    async def _model_names(self) -> list[str]:
+        try:
+            return model_names(await self._clients.get("models"))
+        except BackendError as error:
+            if error.status is None:
+                raise
+            return []
 
     def close(self) -> None:
         """Close every connection. May be called more than once; a later call opens new ones."""

@@ -42,6 +42,8 @@ def read_items(items: Iterable[Mapping[str, Any]]) -> Items:
 
 
 def _read_parts(parts: Any, found: Items) -> None:
+    if isinstance(parts, str):
+        found.text += parts
     for part in parts if is_list(parts) else ():
         if not is_mapping(part):
             continue

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from focus_http import HttpReply, decode_json, encode_json
+from focus_http import HttpReply, decode_json
+from focus_openai.body import encode_body
 from focus_openai.calls import CallIds, arguments_text
 from focus_openai.errors import body_error, protocol_error, reported_error
 from focus_openai.responses_input import input_items, response_tools
@@ -63,7 +64,7 @@ def encode_request(
         "tools": response_tools(tools) or None,
         "store": False,
     }
-    return encode_json({key: value for key, value in body.items() if value is not None})
+    return encode_body(body)
 
 
 class _Incomplete(msgspec.Struct):

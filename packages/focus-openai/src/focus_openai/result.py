@@ -16,6 +16,9 @@ from focus_types import GenerateMeta, GenerateResult, NativeToolCall, SamplingPa
 
 __all__ = ["INEXACT", "ApiToken", "NativeReply", "native_result"]
 
+# Log-probabilities of certain tokens can come out this far above zero.
+_ROUNDING = 1e-3
+
 INEXACT = "a chat API takes messages and returns no token ids: the prompt's ids are an estimate"
 
 
@@ -104,6 +107,9 @@ def _logprobs(
     values = [token.logprob for token in reply.logprobs]
     if any(map(is_filler, values)):
         notes.append("a sampled token's log-probability is a filler for minus infinity")
+        return [], None
+    if max(values) > _ROUNDING:
+        notes.append(f"a log-probability of {max(values)} is above zero")
         return [], None
     if max(values) > _ABOVE_ZERO:
         notes.append(f"a log-probability of {max(values)} is above zero")
