@@ -45,7 +45,7 @@ def _chat() -> bytes:
 
 
 def _http(reply: dict[str, Any]) -> bytes:
-    body = json.dumps(reply).encode()
+    body = json.dumps(reply, separators=(",", ":")).encode()
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
     return head + body
 

@@ -113,7 +113,7 @@ def _logprobs(request: TokenRequest, reply: TokenReply, count: int, problems: li
     values = [value for value in reply.logprobs if value is not None]
     if len(reply.logprobs) != count:
         problems.append(Problem("logprobs", f"{len(reply.logprobs)} log-probabilities came for {count} tokens"))
-    elif len(values) != count or not all(map(math.isfinite, values)):
+    elif len(values) != count or not math.isfinite(sum(values)):
         problems.append(Problem("logprobs", "a sampled token's log-probability is missing or not finite"))
     elif values and (min(values) <= _LOWEST or _FILLER in values):
         problems.append(Problem("logprobs", "a sampled token's log-probability is a filler for minus infinity"))

@@ -12,12 +12,14 @@ import msgspec
 
 from focus_format.exchange import Problem, TokenReply, TokenRequest
 from focus_http import HttpReply, decode_json, encode_json
+from focus_http.reply import excerpt
 from focus_types import BackendError, ContextLengthError, ProtocolError, TokenId
 
 __all__ = ["BACKEND", "decode_models", "decode_reply", "encode_request", "refine_error", "server_text"]
 
 BACKEND = "vLLM"
 _KEY = "token_id:"
+_NULL = msgspec.Raw(b"null")
 
 
 def encode_request(request: TokenRequest, served_model: str, stop_tokens: frozenset[TokenId]) -> bytes:
@@ -64,11 +66,19 @@ class _PromptLogprob(msgspec.Struct):
 class _Choice[L](msgspec.Struct):
     finish_reason: str | None
     token_ids: tuple[int, ...] | None = None
-    prompt_token_ids: tuple[int, ...] | None = None
+    prompt_token_ids: msgspec.Raw = _NULL
     stop_reason: int | str | None = None
     text: str | None = None
     logprobs: L | None = None
     prompt_logprobs: list[dict[str, _PromptLogprob] | None] | None = None
+
+
+class _Echo(msgspec.Struct):
+    prompt_token_ids: tuple[int, ...] | None = None
+
+
+class _Echoes(msgspec.Struct):
+    choices: list[_Echo]
 
 
 class _CachedTokens(msgspec.Struct):
@@ -115,7 +125,8 @@ def decode_reply(reply: HttpReply, request: TokenRequest) -> TokenReply:
     if choice.finish_reason is None:
         raise _protocol_error("the reply has no finish_reason", reply, completion.id)
     problems: list[Problem] = []
-    if choice.prompt_token_ids is None:
+    prompt_tokens = _echo(choice.prompt_token_ids, reply, request)
+    if prompt_tokens is None:
         problems.append(Problem("prompt", "the server does not say which prompt ids it continued"))
     details = completion.usage.prompt_tokens_details if completion.usage else None
     prompt_logprobs, prompt_top = _prompt_logprobs(choice.prompt_logprobs, request)
@@ -127,7 +138,7 @@ def decode_reply(reply: HttpReply, request: TokenRequest) -> TokenReply:
         top_logprobs=_top_logprobs(choice.logprobs, tokens, problems) if asked_top and choice.logprobs else None,
         prompt_logprobs=prompt_logprobs,
         prompt_top_logprobs=prompt_top,
-        prompt_tokens=choice.prompt_token_ids,
+        prompt_tokens=prompt_tokens,
         problems=problems,
         cached_tokens=details.cached_tokens if details else None,
         request_id=completion.id,
@@ -157,6 +168,13 @@ def refine_error(status: int, message: str, body: bytes) -> type[BackendError] |
     if full or "maximum context length" in lowered or "maximum model length" in lowered or b'"input_tokens"' in body:
         return ContextLengthError
     return None
+
+
+def _echo(echo: msgspec.Raw, reply: HttpReply, request: TokenRequest) -> tuple[TokenId, ...] | None:
+    # An echo that is byte for byte what was sent need not become thousands of integers.
+    if bytes(echo) == encode_json(request.tokens):
+        return request.tokens
+    return decode_json(reply, _Echoes, backend=BACKEND).choices[0].prompt_token_ids
 
 
 def _matched_stop(choice: _Choice[Any]) -> int | str | None:
@@ -197,7 +215,10 @@ def _prompt_logprobs(
 
 
 def _protocol_error(problem: str, reply: HttpReply, request_id: str | None) -> ProtocolError:
-    excerpt = reply.body[:500].decode("utf-8", "replace")
     return ProtocolError(
-        f"{BACKEND}: {problem}", status=reply.status, request_id=request_id, body=excerpt, attempts=reply.attempts
+        f"{BACKEND}: {problem}",
+        status=reply.status,
+        request_id=request_id,
+        body=excerpt(reply),
+        attempts=reply.attempts,
     )
