@@ -51,13 +51,14 @@ def read_functions(tags: Tags, at: int, begin: int, until: int = -1) -> tuple[Se
         if kind == FUNCTION:
             name = tags.name(at)
             sound = sound and bool(name)
-            functions.append(Function(name or "", {}))
+            functions.append(Function(name, {}))
             is_open = True
-        elif kind == PARAMETER and (name := tags.name(at)) is not None:
+        elif kind == PARAMETER and tags.is_closed(at):
             end = tags.value_end(at + 1)
             if end < 0:
                 return (), tags.next_call(at + 1), False
-            if is_open and name and name not in functions[-1].parameters:
+            name = tags.name(at) if sound and is_open else ""
+            if name and name not in functions[-1].parameters:
                 functions[-1].parameters[name] = text[position : starts[end]]
             else:
                 sound = False

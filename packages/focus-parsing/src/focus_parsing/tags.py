@@ -98,10 +98,10 @@ class Tags:
         """Whether a function or parameter tag has its ``>``."""
         return self.text[self.ends[at] - 1] == ">"
 
-    def name(self, at: int) -> str | None:
-        """What a function or parameter tag names, stripped; None if its ``>`` is missing."""
+    def name(self, at: int) -> str:
+        """What a function or parameter tag names, stripped; empty if its ``>`` is missing."""
         if not self.is_closed(at):
-            return None
+            return ""
         return self.text[self.text.index("=", self.starts[at]) + 1 : self.ends[at] - 1].strip()
 
     def starts_line(self, at: int) -> bool:
