@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 import httpx
+import pytest
 
 from focus.backends import (
     GenerateResult,
@@ -22,10 +23,22 @@ from focus.backends import (
     VLLMPolicy,
 )
 from focus_critic import VLLMCritic, score
+from focus_testing import Server
 from focus_testing.server import WireName
 from support.formats import byte_format
 
-__all__ = ["COLUMNS", "Answer", "Column", "Mode", "answer", "answer_async", "answers_elsewhere"]
+__all__ = [
+    "COLUMNS",
+    "Answer",
+    "Backend",
+    "Column",
+    "Mode",
+    "answer",
+    "answer_async",
+    "answers_elsewhere",
+    "arrived",
+    "check_answer",
+]
 
 type Mode = Literal["sync", "async"]
 type Backend = Policy[Any] | VLLMCritic
@@ -124,6 +137,24 @@ def answers_elsewhere(backend: Backend) -> list[str]:
     answers = answer(backend), asyncio.run(answer_async(backend))
     asyncio.run(backend.aclose())
     return [one.text if isinstance(one, GenerateResult) else str(one) for one in answers]
+
+
+def arrived(column: Column, server: Server) -> int:
+    """The backend's requests that the server saw."""
+    return sum(exchange.path == column.path for exchange in server.requests)
+
+
+def check_answer(column: Column, outcome: str, got: Answer) -> None:
+    """Hold an answer against an outcome of the table."""
+    if isinstance(got, list):
+        assert got == pytest.approx([0.5], abs=1e-6)
+        return
+    assert got.exact_generation is (outcome != "inexact" and not column.native)
+    assert (got.stop_reason == "abort") is (outcome == "abort")
+    # What cannot be trusted is emptied, never padded.
+    assert column.native or len(got.logprobs) in (0, len(got.tokens))
+    assert got.meta is not None
+    assert (got.meta.inexact_reason is not None) is (outcome == "inexact" or column.native)
 
 
 COLUMNS: dict[str, Column] = {

@@ -8,7 +8,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from faults.columns import COLUMNS, Answer, Column, Mode, answer, answer_async, answers_elsewhere
+from faults.columns import COLUMNS, Answer, Column, Mode, answer, answer_async, answers_elsewhere, arrived, check_answer
 from faults.table import FAULTS, OUTCOMES
 from focus.errors import BackendError, ScoringError, ServerUnavailableError
 from focus_testing import Server, serve
@@ -19,10 +19,6 @@ BACKENDS = [name for name, column in COLUMNS.items() if not column.warm]
 # Faults that last are met with a short deadline; the others never come near theirs.
 LASTING = {"slow", "429 for ever", "503 for ever"}
 RESENT = {"429 for ever", "503 for ever", "429 once", "429 once, Retry-After", "503 once"}
-
-
-def arrived(column: Column, server: Server) -> int:
-    return sum(exchange.path == column.path for exchange in server.requests)
 
 
 def run(column: Column, server: Server, mode: Mode, fault: str, timeout: float) -> tuple[Answer | Exception, int]:
@@ -46,18 +42,6 @@ def run(column: Column, server: Server, mode: Mode, fault: str, timeout: float) 
         check_answer(column, "exact", call())
         runner.run(backend.aclose())
     return ended, sent
-
-
-def check_answer(column: Column, outcome: str, got: Answer) -> None:
-    if isinstance(got, list):
-        assert got == pytest.approx([0.5], abs=1e-6)
-        return
-    assert got.exact_generation is (outcome != "inexact" and not column.native)
-    assert (got.stop_reason == "abort") is (outcome == "abort")
-    # What cannot be trusted is emptied, never padded.
-    assert column.native or len(got.logprobs) in (0, len(got.tokens))
-    assert got.meta is not None
-    assert (got.meta.inexact_reason is not None) is (outcome == "inexact" or column.native)
 
 
 @pytest.mark.parametrize(("name", "fault", "mode"), CASES)
