@@ -2,9 +2,10 @@
 
 usage: uv run python tests/bench/fuzz_wires.py [--minutes N] [--seed N] [WIRE ...]
 
-The minutes are for each wire, 5 unless given. Replies of the loopback servers are changed a little and go the whole way
-of a real one: through probes, decoding, parsing and into the next request. Each must end in a sound result or in one of
-focus's errors. Prints the replies at fault and exits with 1, else says how many were tried.
+The minutes are for each wire, 5 unless given. Replies of the loopback servers, and recorded ones where FOCUS_SHARED
+names them, are changed a little and go the whole way of a real one: through probes, decoding, parsing and into the next
+request. Each must end in a sound result or in one of focus's errors. Prints the replies at fault and exits with 1, else
+says how many were tried.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import asyncio
 import json
 import logging
 import math
+import os
 import pickle
 import random
 import sys
@@ -49,6 +51,7 @@ from focus_http import ErrorRefiner, HttpReply
 from focus_http.call import Call, Failure
 from focus_http.retry import judge
 from focus_openai.errors import refine_error as refine_openai
+from focus_openai.native import NativePolicy
 from focus_sglang.wire import refine as refine_sglang
 from focus_testing import DEMO_TOOLS, ByteTokenizer, demo_engine, serve
 from focus_vllm.wire import refine_error as refine_vllm
@@ -85,6 +88,8 @@ class Tape:
     dice: random.Random
     share: float
     """Of the replies are changed when they are played."""
+    any: bool = False
+    """Play replies in any order, instead of the order in which they were recorded."""
     base_url: str = "http://host"
     recording: bool = True
     client: Any = None
@@ -110,7 +115,8 @@ class Tape:
 
     def changed(self) -> Any:
         """The next reply's document."""
-        document = self.replies[min(len(self.played), len(self.replies) - 1)]
+        at = self.dice.randrange(len(self.replies)) if self.any else min(len(self.played), len(self.replies) - 1)
+        document = self.replies[at]
         return mutated(self.dice, document) if self.dice.random() < self.share else document
 
     def _keep(self, reply: HttpReply) -> HttpReply:
@@ -256,6 +262,14 @@ def converse(asked: SamplingParams) -> Callable[[Any], None]:
     return two_turns
 
 
+def answer(policy: Any) -> None:
+    """One turn, as a recorded reply belongs to a prompt of its own."""
+    for asked in (PLAIN, LOGPROBS) if isinstance(policy, NativePolicy) else (PLAIN, EVERYTHING):
+        result = RUNNER.run(policy.agenerate(policy.prepare([{"role": "user", "content": "Hi"}]), asked))
+        check(policy, result, asked)
+        policy.parse(result)
+
+
 def probe(policy: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -285,6 +299,25 @@ WIRES: dict[str, tuple[Any, dict[str, Any], Make, list[Callable[[Any], None]]]] 
     "tinker": ("vllm", {}, tinker_sdk, [converse(PLAIN), converse(EVERYTHING)]),
 }
 """Name to the loopback wire, its options, what makes the backend, and what is done with it."""
+
+RECORDED = {
+    "vllm": ("vllm/completions_*.json", "vllm/processed_*.json"),
+    "sglang": ("sglang/*.json",),
+    "slime": ("sglang/*.json",),
+    "chat": ("openai/openai_chat_*.json", "vllm/chat_*.json"),
+    "responses": ("openai/openai_responses_*.json", "vllm/responses_*.json"),
+    "pooling": ("vllm/*pooling*.json",),
+}
+"""Replies of real servers, below ``wire/`` of the folder that ``FOCUS_SHARED`` names."""
+
+
+def recorded(name: str) -> list[Any]:
+    """The recorded replies of one wire; none without ``FOCUS_SHARED``."""
+    root = Path(os.environ.get("FOCUS_SHARED", "/nowhere")) / "wire"
+    files = [json.loads(path.read_text()) for pattern in RECORDED.get(name, ()) for path in sorted(root.glob(pattern))]
+    replies = [one.get("response") or one.get("server") or {} for one in files]
+    return [reply.get("body", reply) for reply in replies if isinstance(reply, dict)]
+
 
 REFINERS: list[ErrorRefiner | None] = [None, refine_vllm, refine_sglang, refine_openai]
 ERRORS: list[Any] = [
@@ -324,6 +357,9 @@ def fuzz(name: str, seed: int, minutes: float) -> str | None:
             use(make(server.url, tape))
             tape.recording = False
         url = server.url
+    if real := recorded(name):
+        uses = [*uses, value if name == "pooling" else answer]
+        tapes.append(Tape(dice, 0.9, any=True, recording=False, replies=real))
     while time.monotonic() < ends:
         at = dice.randrange(len(uses)) if uses else 0
         try:
