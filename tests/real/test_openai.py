@@ -38,8 +38,8 @@ def server() -> Iterator[Server]:
 
 
 def make(kind: Policies, url: str, **changed: Any) -> OpenAIChatPolicy | OpenAIResponsesPolicy:
-    arguments: dict[str, Any] = {"api_key": vllm.API_KEY, "base_url": url, "default_params": GREEDY}
-    return kind(model="focus-script", **{**arguments, **changed})
+    arguments = {"model": "focus-script", "api_key": vllm.API_KEY, "base_url": url, "default_params": GREEDY}
+    return kind(**{**arguments, **changed})
 
 
 def three_turns(kind: Policies, recorded: Recorded) -> tuple[list[GenerateResult], list[dict[str, Any]]]:
@@ -157,6 +157,22 @@ def test_unknown_model(kind: Policies, server: Server) -> None:
         policy.generate(policy.prepare([{"role": "user", "content": "Add."}]))
     assert caught.value.status == 404
     policy.close()
+
+
+@BOTH
+def test_startup_check(kind: Policies, server: Server) -> None:
+    policy = make(kind, server.url)
+    policy.startup_check()
+    policy.close()
+    for changed, advice in (
+        ({"api_key": "sk-wrong-123456"}, "The key is api_key="),
+        ({"model": "nobody"}, "The server serves focus-script, not nobody: pass its name as model="),
+        ({"base_url": server.url.removesuffix("/v1")}, "most end in /v1"),
+    ):
+        wrong = make(kind, server.url, **changed)
+        with pytest.raises(BackendError, match=advice):
+            wrong.startup_check()
+        wrong.close()
 
 
 @BOTH
