@@ -70,6 +70,31 @@ def test_something_else_than_a_result_is_a_protocol_error() -> None:
         policy_over(complete).generate_tokens([1])
 
 
+def test_a_completion_that_is_not_async_is_named() -> None:
+    def complete(tokens: Sequence[int], params: SamplingParams | None) -> Any:
+        return GenerateResult(tokens=(1,))
+
+    with pytest.raises(InvalidRequestError, match=r"complete must be an async function: it returned GenerateResult"):
+        policy_over(complete).generate_tokens([1])
+
+
+def test_log_probabilities_that_do_not_belong_to_the_tokens_are_dropped() -> None:
+    policy = policy_over(Recorder(logprobs=[-0.5]))
+    result = policy.generate_tokens([1])
+    assert (result.exact_generation, result.logprobs, result.prefix_tokens) == (False, [], (1,))
+    assert result.meta == GenerateMeta(inexact_reason="complete() returned 1 log-probabilities for 2 tokens")
+    aligned = policy_over(Recorder(logprobs=[-0.5, -0.25])).generate_tokens([1])
+    assert (aligned.exact_generation, aligned.logprobs) == (True, [-0.5, -0.25])
+    native = policy_over(Recorder(tokens=(), logprobs=[-0.5]), native=True)
+    assert native.generate(native.prepare([{"role": "user", "content": "x"}])).logprobs == [-0.5]
+
+
+@pytest.mark.parametrize("bad", ["hermes", None, byte_format().codec])
+def test_something_else_than_a_format_is_refused(bad: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="format must be a PolicyFormat, got"):
+        Policy(format=bad)
+
+
 @pytest.mark.parametrize(
     ("call", "defaults", "given"),
     [

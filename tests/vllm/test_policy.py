@@ -33,7 +33,7 @@ END = 258
 
 def coin_engine(**options: Any) -> Engine:
     tokenizer = ByteTokenizer()
-    script = {"coin": {"H<|im_end|>": 0.75, "T<|im_end|>": 0.25}, "long": "abcdefghij<|im_end|>"}
+    script: dict[str, Any] = {"coin": {"H<|im_end|>": 0.75, "T<|im_end|>": 0.25}, "long": "abcdefghij<|im_end|>"}
     return Engine(ScriptModel.texts(script, tokenizer), tokenizer, **options)
 
 

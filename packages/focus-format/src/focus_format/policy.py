@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from inspect import isawaitable
 from typing import Any
 
 from focus_format.channel import TokenChannel
@@ -40,8 +41,8 @@ class Policy[A]:
         native: The backend takes messages and returns structured tool calls, not token ids.
 
     Raises:
-        InvalidRequestError: The parser needs structured tool calls and the policy is not native, or
-            ``default_params`` hold a value that no backend can mean.
+        InvalidRequestError: ``format`` is none, its parser needs structured tool calls and the policy is not native,
+            or ``default_params`` hold a value that no backend can mean.
     """
 
     def __init__(
@@ -55,6 +56,11 @@ class Policy[A]:
         exact: bool = True,
         native: bool = False,
     ) -> None:
+        if not isinstance(format, PolicyFormat):
+            raise InvalidRequestError(
+                f"format must be a PolicyFormat, got {type(format).__name__}: PolicyFormat.resolve(model) makes one,"
+                " and a dialect's name goes into its profile="
+            )
         if format.parser.requires_native_channel and not native:
             raise InvalidRequestError(
                 f"{type(format.parser).__name__} reads structured tool calls, which {type(self).__name__} does not"
@@ -222,14 +228,23 @@ class Policy[A]:
                 f"{type(self).__name__} has no way to generate: pass complete=, an async function of token ids and"
                 " sampling parameters"
             )
-        result = await self._complete(tokens, merge_params(sampling_params, self._default_params))
+        reply: Any = self._complete(tokens, merge_params(sampling_params, self._default_params))
+        if not isawaitable(reply):
+            raise InvalidRequestError(f"complete must be an async function: it returned {type(reply).__name__} at once")
+        result: GenerateResult = await reply
         if not isinstance(result, GenerateResult):
             raise ProtocolError(f"complete() must return a GenerateResult, got {type(result).__name__}")
         self._channel.saw(result.tokens)
         if not result.prefix_tokens:
-            return replace(result, prefix_tokens=tokens)
-        if tuple(result.prefix_tokens) != tokens:
-            reason = "complete() reports other prefix_tokens than it was given"
-            meta = replace(result.meta or GenerateMeta(), inexact_reason=reason)
-            return replace(result, exact_generation=False, meta=meta)
+            result = replace(result, prefix_tokens=tokens)
+        elif tuple(result.prefix_tokens) != tokens:
+            result = _inexact(result, "complete() reports other prefix_tokens than it was given")
+        if not self._native and result.logprobs and len(result.logprobs) != len(result.tokens):
+            reason = f"complete() returned {len(result.logprobs)} log-probabilities for {len(result.tokens)} tokens"
+            result = replace(_inexact(result, reason), logprobs=[])
         return result
+
+
+def _inexact(result: GenerateResult, reason: str) -> GenerateResult:
+    meta = replace(result.meta or GenerateMeta(), inexact_reason=reason)
+    return replace(result, exact_generation=False, meta=meta)
