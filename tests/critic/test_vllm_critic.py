@@ -233,6 +233,15 @@ async def test_batches_are_bounded_ordered_and_few_at_a_time() -> None:
     assert client.most_running == 3
 
 
+@pytest.mark.parametrize("in_flight", [0, -1])
+async def test_no_request_at_a_time_is_refused(token_server: Server, in_flight: int) -> None:
+    critic = critic_of(token_server)
+    critic.in_flight = in_flight
+    with pytest.raises(InvalidRequestError, match=f"in_flight must be at least 1, got {in_flight}"):
+        await critic.predict(["a", "b"])
+    await critic.aclose()
+
+
 async def test_one_context_above_the_limit_travels_alone() -> None:
     client = FakeClient()
     critic = VLLMCritic(base_url="http://server", model=MODEL, client=client)

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from focus_types import BackendError, ScoringError
+from focus_types import BackendError, InvalidRequestError, ScoringError
 
 __all__ = ["evaluate", "split"]
 
@@ -41,10 +41,13 @@ async def evaluate(
         in_flight: Requests at the same time.
 
     Raises:
+        InvalidRequestError: ``in_flight`` allows no request.
         ScoringError: Contexts were refused: ``index`` is the first, ``values`` are those of the others, its
             cause the server's answer.
         BackendError: What else ``fetch`` raised.
     """
+    if in_flight < 1:
+        raise InvalidRequestError(f"in_flight must be at least 1, got {in_flight}")
     values: list[float | None] = [None] * len(sizes)
     refused: dict[int, BackendError] = {}
     waiting = split(sizes, limit)
