@@ -15,14 +15,35 @@ class HFTokenizer(Protocol):
     """The part of a Hugging Face tokenizer that focus calls; a real one satisfies it as it is."""
 
     @property
-    def eos_token_id(self) -> Any: ...
+    def eos_token_id(self) -> Any:
+        """The id, or ids, that end a text; None if there is none."""
+        ...
+
     @property
-    def chat_template(self) -> Any: ...
-    def __len__(self) -> int: ...
-    def get_added_vocab(self) -> Mapping[str, int]: ...
-    def encode(self, text: str, *, add_special_tokens: bool = ...) -> list[int]: ...
-    def decode(self, token_ids: list[int], skip_special_tokens: bool = ...) -> str | list[str]: ...
-    def convert_tokens_to_ids(self, tokens: str) -> int | list[int]: ...
+    def chat_template(self) -> Any:
+        """Anything true: the template itself is only used through `apply_chat_template`."""
+        ...
+
+    def __len__(self) -> int:
+        """How many ids there are, added tokens included."""
+        ...
+
+    def get_added_vocab(self) -> Mapping[str, int]:
+        """The text and id of each added token, which `encode` recognises wherever its text stands."""
+        ...
+
+    def encode(self, text: str, *, add_special_tokens: bool = ...) -> list[int]:
+        """The ids of a text; it is always called with ``add_special_tokens=False``."""
+        ...
+
+    def decode(self, token_ids: list[int], skip_special_tokens: bool = ...) -> str | list[str]:
+        """The text of ids; an id without text is no error."""
+        ...
+
+    def convert_tokens_to_ids(self, tokens: str) -> int | list[int]:
+        """The id of one token."""
+        ...
+
     def apply_chat_template(
         self,
         conversation: Any,
@@ -31,7 +52,9 @@ class HFTokenizer(Protocol):
         add_generation_prompt: bool = ...,
         tokenize: bool = ...,
         **kwargs: Any,
-    ) -> Any: ...
+    ) -> Any:
+        """The text of a conversation, as it is always called with ``tokenize=False``."""
+        ...
 
 
 @runtime_checkable
@@ -74,4 +97,6 @@ class AnyRollout(Protocol):
     """Whatever holds a conversation."""
 
     @property
-    def messages(self) -> Sequence[Message]: ...
+    def messages(self) -> Sequence[Message]:
+        """The conversation, OpenAI-shaped."""
+        ...

@@ -74,6 +74,7 @@ class GenerateResult:
     prompt_logprobs: list[float | None] = field(default_factory=list[float | None])
     """One per prompt token, the first ``None``; empty when not asked."""
     prompt_top_logprobs: list[dict[str, float] | None] | None = None
+    """Per prompt token, the asked alternatives and the token itself, the first ``None``; None when not asked."""
     entropy: float = 0.0
     """Mean of -logprob over the tokens, nats per token: a one-sample estimate of the entropy of whatever
     distribution the log-probabilities are of; 0.0 without usable ones."""
