@@ -188,7 +188,10 @@ def test_faults_change_the_whole_reply() -> None:
             assert body is None or answer.body == body
         server.set_fault(Fault("redirect"))
         answer = post(server.url, "/v1/completions", BODY)
-        assert (answer.status, answer.headers["location"]) == (307, server.url.replace("127.0.0.1", "localhost") + "/v1/completions")
+        assert (answer.status, answer.headers["location"]) == (
+            307,
+            server.url.replace("127.0.0.1", "localhost") + "/v1/completions",
+        )
         server.set_fault(Fault("html", status=502))
         answer = post(server.url, "/v1/completions", BODY)
         assert (answer.status, answer.headers["content-type"]) == (502, "text/html")
