@@ -409,6 +409,7 @@ async def openai(
         locked_sampling=False,
     )
     native.validate_context([{"role": "user", "content": "hi"}])
+    native.startup_check()
     native.close()
     await native.aclose()
     OpenAIChatPolicy(
