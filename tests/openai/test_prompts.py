@@ -120,6 +120,14 @@ def test_without_a_format_prompt_ids_are_placeholders() -> None:
         policy.prepare([user("x"), {"role": "user", "content": object()}])
 
 
+def test_a_recorded_response_is_counted_once() -> None:
+    policy = OpenAIResponsesPolicy(model="m")
+    said = {"role": "assistant", "content": "x" * 40}
+    items = [{"type": "message", "content": [{"type": "output_text", "text": "x" * 40}]}]
+    recorded = policy.prepare([user(), {**said, "native_output": items}, user()])
+    assert len(recorded.tokens) == len(policy.prepare([user(), said, user()]).tokens)
+
+
 def test_a_token_backend_refuses_placeholders() -> None:
     async def complete(tokens: object, params: object) -> GenerateResult:
         raise AssertionError("must not be asked")

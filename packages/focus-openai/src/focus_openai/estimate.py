@@ -57,8 +57,10 @@ class EstimatingCodec:
         Raises:
             InvalidRequestError: Something in them is not JSON.
         """
+        # Output items say again what the message beside them says.
+        said = [{name: value for name, value in one.items() if name != "native_output"} for one in messages]
         try:
-            text = json.dumps([*messages, *tools], ensure_ascii=False, allow_nan=False)
+            text = json.dumps([*said, *tools], ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidRequestError(f"messages and tools must be plain JSON data: {error}") from None
         return self.encode(text)
