@@ -44,7 +44,8 @@ class JsonClient:
             function, if the client is to be pickled.
         retry: Send again what never started to run: connection refused or timed out, name not found, 429, 503, a
             router without workers. Waits grow exponentially with full jitter and honour Retry-After, until the
-            deadline, at most 120 s. Nothing else is ever sent twice.
+            deadline, at most 120 s. Nothing else is ever sent twice, nor is a 503 by which a proxy says that it lost
+            the server.
 
     Raises:
         InvalidRequestError: An argument that cannot work. Header values and keys are never shown.
