@@ -130,6 +130,9 @@ def _top_logprobs(
     if not request.sampling.logprobs:
         return None
     top = reply.top_logprobs
+    if top is not None and any(math.isnan(value) for entry in top for value in entry.values()):
+        problems.append(Problem("top_logprobs", "a top log-probability is not a number", inexact=False))
+        return None
     if top is not None and len(top) == count:
         return [{key: value for key, value in entry.items() if not is_filler(value)} for entry in top]
     if count and not any(problem.kind == "top_logprobs" for problem in problems):
