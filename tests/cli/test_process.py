@@ -67,7 +67,14 @@ def test_replies_come_before_the_input_ends(tmp_path: Path) -> None:
 def test_an_interrupt_keeps_what_is_there(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     command = [*COMMAND, "-", "-o", str(out)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+
+    def interruptible() -> None:
+        # A shell starts background jobs with interrupts ignored, and the tests may run in one.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=interruptible
+    ) as process:
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.write(LINE)
