@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,7 +76,7 @@ type Handler = Callable[[Exchange], Awaitable[Reply]]
 
 
 @dataclass
-class Wire:
+class Wire(ABC):
     """One server's wire. Subclasses give `routes`, `error`, `spoilers` and `guarded`."""
 
     engine: Engine
@@ -88,21 +89,21 @@ class Wire:
     running: dict[str, Run] = field(init=False, repr=False, default_factory=dict[str, Run])
     """Replies in the making, by request id."""
 
+    @abstractmethod
     def routes(self) -> Mapping[tuple[str, str], Handler]:
         """Method and path to handler."""
-        raise NotImplementedError
 
+    @abstractmethod
     def error(self, status: int, message: str) -> Reply:
         """The wire's error body for a status."""
-        raise NotImplementedError
 
+    @abstractmethod
     def spoilers(self) -> Mapping[str, Callable[[Any], Any]]:
         """Fault kinds that the wire can express, with what each does to a reply's body."""
-        raise NotImplementedError
 
+    @abstractmethod
     def guarded(self, path: str) -> bool:
         """Whether this path asks for the key."""
-        raise NotImplementedError
 
     def authorised(self, exchange: Exchange) -> bool:
         """Whether the request may pass."""
