@@ -41,7 +41,7 @@ def machine() -> Iterator[str]:
     )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     yield f"{len(os.sched_getaffinity(0))} cores of {model}, {memory:.0f} GiB"
-    yield f"{platform.system()} {platform.release().partition("-")[0]}"
+    yield f"{platform.system()} {platform.release().partition('-')[0]}"
     yield f"{platform.python_implementation()} {platform.python_version()}"
     yield f"load average before the run: {os.getloadavg()[0]:.1f}"
     yield ", ".join(f"{name} {version(name)}" for name in PEERS if _installed(name))
