@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from focus_format import ChatTemplateCodec, PolicyFormat, PreparedPrompt
+from focus_format.snapshot import freeze, freeze_tools
 from focus_parsing import TextActionParser
 from focus_testing import ByteTokenizer
-from focus_types import GenerateResult, Message
+from focus_types import GenerateResult, InvalidRequestError, Message
 
 FORMAT = PolicyFormat("bytes", ChatTemplateCodec(ByteTokenizer()), TextActionParser())
 
@@ -75,3 +78,14 @@ def test_extended_prompts_share_what_the_earlier_ones_hold() -> None:
         {"role": "user", "content": [{"text": "more"}]},
     ]
     assert len(prompt.messages) == 3
+
+
+@pytest.mark.parametrize("depth", [999, 5000])
+def test_what_is_nested_too_deeply_is_refused(depth: int) -> None:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    with pytest.raises(InvalidRequestError, match="message 3 is nested too deeply to be copied"):
+        freeze([{"role": "user", "content": "x", "data": value}], 3)
+    with pytest.raises(InvalidRequestError, match="tool 0 is nested too deeply to be copied"):
+        freeze_tools([{"type": "function", "function": {"name": "f", "parameters": {"default": value}}}])

@@ -50,7 +50,9 @@ def freeze(messages: Iterable[Any], start: int = 0) -> tuple[Message, ...]:
     if isinstance(messages, _Frozen):
         return messages
     _require_iterable(messages, "messages")
-    return _Frozen(thaw(as_message(message, f"message {at}")) for at, message in enumerate(messages, start))
+    return _Frozen(
+        _copy(as_message(message, f"message {at}"), f"message {at}") for at, message in enumerate(messages, start)
+    )
 
 
 def freeze_tools(tools: Iterable[Any]) -> tuple[dict[str, Any], ...]:
@@ -66,7 +68,7 @@ def freeze_tools(tools: Iterable[Any]) -> tuple[dict[str, Any], ...]:
     for index, tool in enumerate(tools):
         if not is_mapping(tool):
             raise InvalidRequestError(f"tool {index} must be a dict, got {type(tool).__name__}")
-        copies.append(thaw(tool))
+        copies.append(_copy(tool, f"tool {index}"))
     return _Frozen(copies)
 
 
@@ -85,6 +87,13 @@ def thaw(value: Any) -> Any:
         copies = [thaw(item) for item in value]
         return copies if isinstance(value, list) else tuple(copies)
     return value if isinstance(value, bool | int | float) else deepcopy(value)
+
+
+def _copy(value: Any, where: str) -> Any:
+    try:
+        return thaw(value)
+    except RecursionError:
+        raise InvalidRequestError(f"{where} is nested too deeply to be copied") from None
 
 
 def starts_with(messages: Sequence[Any], snapshot: tuple[Message, ...]) -> bool:
