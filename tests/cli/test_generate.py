@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -252,6 +253,10 @@ def test_a_key_that_is_refused_ends_the_run(
         chosen = ("--backend", "openai-chat", "--url", server.url + "/v1", "--model", "m", "--concurrency", 4)
         done = focus("generate", write(lines), "-o", tmp_path / "out", *chosen)
         assert len(server.requests) <= 8
+        deadline = time.monotonic() + 10
+        while server.open_connections and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert server.open_connections == 0
     assert done.exit_code == 1
     assert done.stderr.startswith("error: AuthenticationError: ")
     assert done.stderr.count("\n") == 1

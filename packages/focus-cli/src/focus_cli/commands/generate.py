@@ -84,6 +84,7 @@ def generate(
     with reported(), ExitStack() as stack:
         stream = stack.enter_context(_open(source))
         policy = open_policy(target, params)
+        stack.callback(policy.close)
         settings = Settings(backend, policy.format.name, policy.served_model, profile, params)
         output = stack.enter_context(Output(out, settings, resume=resume))
         if output.cut:
