@@ -220,6 +220,11 @@ class Policy[A]:
                 " or generate_tokens() for ids"
             )
 
+    def _probe_prompt(self, prompt: Sequence[TokenId] | None) -> tuple[TokenId, ...]:
+        if prompt is None:
+            return self.prepare([{"role": "user", "content": "Hello"}]).tokens
+        return tuple(prompt)
+
     async def _run_complete(
         self, tokens: tuple[TokenId, ...], sampling_params: SamplingParams | None
     ) -> GenerateResult:

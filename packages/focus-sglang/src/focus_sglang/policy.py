@@ -151,6 +151,6 @@ class SGLangPolicy(Policy[Any]):
         return self._channel.result(request, reply)
 
     def _probe_steps(self, prompt: Sequence[TokenId] | None) -> Generator[Step, HttpReply, ServerReport]:
-        ids = self.prepare([{"role": "user", "content": "Hello"}]).tokens if prompt is None else tuple(prompt)
+        ids = self._probe_prompt(prompt)
         url = self._client.base_url
         return probe_server(ids, self._format.codec, self._channel, url=url, expected=self.served_model)

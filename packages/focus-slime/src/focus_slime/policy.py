@@ -109,7 +109,7 @@ class SlimePolicy(Policy[Any]):
 
     async def aprobe(self, prompt: Sequence[TokenId] | None = None) -> ServerReport:
         """`probe` for async code, on the caller's event loop."""
-        ids = self.prepare([{"role": "user", "content": "Hello"}]).tokens if prompt is None else tuple(prompt)
+        ids = self._probe_prompt(prompt)
         replies = probe_replies(ids, self._format.codec, self._channel, backend="slime", url=self._url)
         body = next(replies)
         try:

@@ -101,7 +101,7 @@ class TinkerPolicy(Policy[Any]):
 
     async def aprobe(self, prompt: Sequence[TokenId] | None = None) -> ServerReport:
         """`probe` for async code."""
-        ids = self.prepare([{"role": "user", "content": "Hello"}]).tokens if prompt is None else tuple(prompt)
+        ids = self._probe_prompt(prompt)
         report = await Prober(self._client, self._channel, self._format.codec).report(ids, self._model)
         return self._channel.learn(report)
 

@@ -160,7 +160,7 @@ class VLLMPolicy(Policy[Any]):
         return self._channel.result(request, wire.decode_reply(reply, request))
 
     def _probe_steps(self, prompt: Sequence[TokenId] | None) -> Generator[Step, HttpReply, ServerReport]:
-        ids = self.prepare([{"role": "user", "content": "Hello"}]).tokens if prompt is None else tuple(prompt)
+        ids = self._probe_prompt(prompt)
         return probe_steps(ids, self._client.base_url, self.served_model, self._format.codec, self._channel)
 
     def _learn(self, report: ServerReport) -> ServerReport:
